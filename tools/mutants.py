@@ -1,190 +1,341 @@
 """Change the code one place at a time and run the nearest tests: a change that no test notices is a survivor.
 
-`python tools/mutants.py [MODULE ...] --count 20 --minutes 60` draws `count` changes of each Python module, or with --core
-of each C++ file, which is then compiled. Comparisons, arithmetic, logic, conditions and whole numbers are changed. Survivors
-are printed with their lines; the exit code is 1 where fewer than 85 % of all were killed.
+`python tools/mutants.py [FILE ...] --count 20 --minutes 55` draws `count` places of each file. Files of the package are
+copied and changed; files of the core are compiled once, with all their places, which are switched on one at a time
+(mutant_switch.hpp). The tests run once without a change, which shows the places that each of them reaches. Then each change
+is tried with the tests that reach it, the quickest first, in a process that has imported everything but gristmill.
+Survivors are printed, and the exit code is 1 where fewer than 85 % of all were killed.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import copy
+import contextlib
+import ctypes
+import importlib
 import os
+import pickle
 import random
-import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
+from code_changes import Change, python_changes, switched
 
 ROOT = Path(__file__).parent.parent
+BUILD = ROOT / "build" / "mutants"
 WANTED = 0.85
-SECONDS = 180  # for the tests of one change: what takes longer is taken for an endless loop
+SECONDS = 60.0  # of the tests of one change, when nothing is changed
+MODULES = "numpy scipy.sparse scipy.stats sklearn.utils.estimator_checks pandas pyarrow safetensors.numpy sqlite3"
 
-#: Python module -> its nearest tests
-MODULES = {
-    "fleets/spill.py": ["tests/fleets/test_spill.py"],
-    "fleets/key_means.py": ["tests/fleets/test_center.py"],
-    "fleets/keyed.py": ["tests/fleets/test_keyed_fleet.py", "tests/fleets/test_prior.py"],
-    "fleets/fleet.py": ["tests/fleets/test_fleet.py"],
-    "cluster/shards/log.py": ["tests/cluster/test_cluster_parts.py", "tests/cluster/test_cluster_shards.py"],
-    "cluster/shards/segments.py": ["tests/cluster/test_cluster_parts.py"],
-    "cluster/shards/snapshots.py": ["tests/cluster/test_cluster_parts.py", "tests/cluster/test_cluster_shards.py"],
-    "persist/atomic.py": ["tests/persist/test_atomic.py"],
-    "evaluate/checkpoint.py": ["tests/evaluate/test_checkpoints.py", "tests/evaluate/test_runs.py"],
-    "prepared/pipeline.py": ["tests/prepared"],
-    "prepared/target_scaler.py": ["tests/prepared/test_target_scaler.py", "tests/prepared/test_prepared.py"],
-    "streams/tables/schema.py": ["tests/streams/test_table.py", "tests/prepared/test_odd_cells.py"],
-    "streams/tables/table.py": ["tests/streams/test_table.py", "tests/prepared/test_odd_cells.py"],
-    "streams/relevance.py": ["tests/prepared/test_relevance.py", "tests/prepared/test_relevance_columns.py"],
-    "merging/merge.py": ["tests/merging"],
-    "merging/races.py": ["tests/merging"],
+FLEETS = "tests/fleets"
+RACE = "tests/race/test_race_twin.py tests/race/test_race.py tests/race/test_mixture.py tests/prepared/test_memory.py"
+ADAPT = "tests/learners/test_probabilities.py tests/learners/test_intervals.py tests/race/test_mixture.py"
+TABLE = "tests/streams/test_table.py tests/prepared tests/streams/test_streams.py"
+LOG = "tests/cluster/test_cluster_parts.py tests/cluster/test_cluster_shards.py"
+#: file below src/gristmill or src/core -> its nearest tests
+FILES = {
+    "prepared/pipeline.py": "tests/prepared tests/race/test_widening_races.py",
+    "prepared/target_scaler.py": "tests/prepared",
+    "streams/relevance.py": "tests/prepared",
+    "streams/tables/schema.py": TABLE,
+    "streams/tables/table.py": TABLE,
+    "streams/tables/layout.py": TABLE,
+    "merging/learners.py": "tests/merging",
+    "merging/races.py": "tests/merging",
+    "merging/terms.py": "tests/merging",
+    "fleets/fleet.py": FLEETS,
+    "fleets/keyed.py": FLEETS,
+    "fleets/key_means.py": FLEETS,
+    "fleets/spill.py": FLEETS,
+    "cluster/shards/log.py": LOG,
+    "cluster/shards/segments.py": LOG,
+    "cluster/shards/snapshots.py": LOG,
+    "mixture/mixture.cpp": f"{RACE} {ADAPT} tests/merging",
+    "adapt/calibration.hpp": f"{ADAPT} {FLEETS} tests/race tests/merging",
+    "adapt/intervals.hpp": f"{ADAPT} {FLEETS} tests/race tests/merging tests/prepared/test_target_scaler.py",
+    "race/memory_shares.cpp": RACE,
+    "race/merging.cpp": "tests/merging",
+    "pipeline/relevance.cpp": "tests/prepared tests/race",
+    "pipeline/table.cpp": TABLE,
+    "fleet/fleet.cpp": FLEETS,
+    "fleet/merging.hpp": FLEETS,
+    "keyed/keyed.cpp": FLEETS,
+    "keyed/records.cpp": FLEETS,
+    "keyed/eviction.hpp": FLEETS,
+    "keyed/expiry.hpp": FLEETS,
 }
-#: file of the core -> its nearest tests
-CORE = {
-    "mixture/mixture.cpp": ["tests/race"],
-    "adapt/calibration.hpp": ["tests/learners/test_probabilities.py", "tests/race/test_mixture.py"],
-    "adapt/intervals.hpp": ["tests/learners/test_intervals.py", "tests/race/test_mixture.py"],
-    "race/memory_shares.cpp": ["tests/race"],
-    "pipeline/relevance.cpp": ["tests/prepared", "tests/race"],
-    "fleet/merging.hpp": ["tests/fleets/test_fleet.py"],
-    "keyed/keyed.cpp": ["tests/fleets/test_keyed_fleet.py", "tests/fleets/test_spill.py"],
-}
-
-# ---- changes of Python -----------------------------------------------------------------------------------------------
-
-_OPERATORS: dict[type, type] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Add: ast.Sub, ast.Sub: ast.Add,
-    ast.Mult: ast.Add, ast.Div: ast.Mult, ast.And: ast.Or, ast.Or: ast.And,
-}  # fmt: skip
+#: an editable install would answer in place of the copy
+SITE = """import sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in type(finder).__module__]
+"""
 
 
-def _places(tree: ast.Module) -> Iterator[tuple[int, int]]:
-    """Nodes that can be changed, by their place in `ast.walk`, and their line; annotations and texts stay."""
-    spared: set[int] = set()
-    for node in ast.walk(tree):
-        for name in ("annotation", "returns"):
-            if getattr(node, name, None) is not None:
-                spared |= {id(inner) for inner in ast.walk(getattr(node, name))}
-        if isinstance(node, ast.JoinedStr | ast.Raise):
-            spared |= {id(inner) for inner in ast.walk(node)}
-    for place, node in enumerate(ast.walk(tree)):
-        if id(node) in spared:
-            continue
-        plain = isinstance(node, ast.Constant) and type(node.value) in (int, float, bool)
-        swaps = isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in _OPERATORS
-        compares = isinstance(node, ast.Compare) and type(node.ops[0]) in _OPERATORS
-        if plain or swaps or compares or isinstance(node, ast.If | ast.IfExp):
-            yield place, node.lineno
+class Reached:
+    """A plugin of pytest: the places that each test reaches, and its seconds."""
+
+    def __init__(self, path: Path, core: dict[str, range]) -> None:
+        self.path, self.core = str(path), core
+        self.lines: set[int] = set()
+        self.always: set[int] = set()  # places that are reached before any test
+        self.tests: dict[str, tuple[float, set[int]]] = {}
+        self.failed: set[str] = set()
+        self._bytes: Any = None
+
+    def _trace(self, frame: Any, event: str, arg: Any) -> Any:
+        if frame.f_code.co_filename != self.path:
+            return None
+        self.lines.add(frame.f_lineno)
+        return self._trace
+
+    def _begin(self) -> None:
+        if not self.core:
+            threading.settrace(self._trace)
+            sys.settrace(self._trace)
+
+    def _taken(self) -> set[int]:
+        """What was reached since the last time."""
+        if not self.core:
+            sys.settrace(None)
+            threading.settrace(None)
+            found, self.lines = self.lines, set()
+            return found
+        if self._bytes is None:
+            library = ctypes.CDLL(importlib.import_module("gristmill._core").__file__ or "")
+            library.mutants_reached.restype = ctypes.c_void_p
+            self._bytes = (ctypes.c_ubyte * (1 << 16)).from_address(library.mutants_reached())
+        found = {place for places in self.core.values() for place in places if self._bytes[place]}
+        ctypes.memset(self._bytes, 0, 1 << 16)
+        return found
+
+    def pytest_sessionstart(self) -> None:
+        self._begin()
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
+        if not self.tests:
+            self.always |= self._taken()
+        self._taken()
+        self._begin()
+        start = time.monotonic()
+        yield
+        self.tests[item.nodeid] = time.monotonic() - start, self._taken()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid)
 
 
-def _changed(source: str, place: int) -> str:
-    tree = copy.deepcopy(ast.parse(source))
-    node = list(ast.walk(tree))[place]
-    if isinstance(node, ast.Constant):
-        node.value = not node.value if isinstance(node.value, bool) else node.value + 1
-    elif isinstance(node, ast.BinOp | ast.BoolOp):
-        node.op = _OPERATORS[type(node.op)]()
-    elif isinstance(node, ast.Compare):
-        node.ops[0] = _OPERATORS[type(node.ops[0])]()
-    else:
-        assert isinstance(node, ast.If | ast.IfExp)
-        node.test = ast.UnaryOp(ast.Not(), node.test)
-    return ast.unparse(ast.fix_missing_locations(tree))
+def _run_tests(folder: Path, tests: list[str], plugin: Reached | None, place: int) -> None:
+    os.setsid()
+    with open(folder / "output", "w") as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    os.chdir(ROOT)
+    exec(SITE, {})
+    sys.path[:] = [str(folder), *(entry for entry in sys.path if entry != str(ROOT / "src"))]
+    os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.dont_write_bytecode = True
+    if place >= 0:
+        library = ctypes.CDLL(importlib.import_module("gristmill._core").__file__ or "")
+        library.mutants_switch(place)
+    plain = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",
+        *(["-x"] if plugin is None else []),
+        *tests,
+    ]
+    code = int(pytest.main(plain, plugins=[plugin] if plugin is not None else []))
+    with open(folder / "answer", "wb") as file:
+        pickle.dump((code, (plugin.tests, plugin.failed, plugin.always) if plugin is not None else None), file)
 
 
-def python_mutants(path: Path) -> list[tuple[int, str]]:
-    """Line and text of the whole file, one for each change."""
-    source = path.read_text(encoding="utf-8")
-    return [(line, _changed(source, place)) for place, line in _places(ast.parse(source))]
+def in_child(folder: Path, tests: list[str], seconds: float, plugin: Reached | None = None, place: int = -1) -> Any:
+    """The exit code of pytest in a process of its own, or what the plugin saw; None if it takes too long or crashes."""
+    answer = folder / "answer"
+    answer.unlink(missing_ok=True)
+    child = os.fork()
+    if child == 0:
+        try:
+            _run_tests(folder, tests, plugin, place)
+        except BaseException:  # the child must never go on as its parent does
+            traceback.print_exc()
+        finally:
+            os._exit(70)
+    end = time.monotonic() + seconds
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > end:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return None
+        time.sleep(0.01)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # what tests have left running
+    if not answer.exists():
+        return None
+    with open(answer, "rb") as file:
+        return pickle.load(file)
 
 
-# ---- changes of C++ --------------------------------------------------------------------------------------------------
+class Report:
+    """Counts, and the survivors."""
 
-_SWAPS = ((" < ", " <= "), (" > ", " >= "), (" <= ", " < "), (" >= ", " > "), (" == ", " != "), (" != ", " == "),
-          (" + ", " - "), (" - ", " + "), (" * ", " / "), (" && ", " || "), (" || ", " && "))  # fmt: skip
+    def __init__(self) -> None:
+        self.killed = self.total = 0
 
-
-def core_mutants(path: Path) -> list[tuple[int, str]]:
-    lines = path.read_text(encoding="utf-8").split("\n")
-    found = []
-    for number, line in enumerate(lines):
-        code = line.split("//")[0]
-        if code.lstrip().startswith(("#", "template", "throw")) or "refuse(" in code:
-            continue
-        for old, new in _SWAPS:
-            for match in re.finditer(re.escape(old), code):
-                changed = line[: match.start()] + new + line[match.end() :]
-                found.append((number + 1, "\n".join([*lines[:number], changed, *lines[number + 1 :]])))
-    return found
+    def module(self, name: str, killed: int, total: int, unreached: int) -> None:
+        self.killed, self.total = self.killed + killed, self.total + total
+        print(f"{name}: {killed} of {total} killed, {unreached} of the others are reached by no test", flush=True)
 
 
-# ---- running ---------------------------------------------------------------------------------------------------------
+def tried(
+    name: str,
+    folder: Path,
+    changes: list[Change],
+    plugin: Reached,
+    end: float,
+    apply: Callable[[Change], int],
+    report: Report,
+) -> None:
+    """Each change against the tests that reach it."""
+    start = time.monotonic()
+    seen = in_child(folder, FILES[name].split(), 1200.0, plugin)
+    if seen is None or not seen[1][0]:
+        print(f"{name}: its tests cannot be run: {(folder / 'output').read_text()[-300:]}", flush=True)
+        return
+    tests, failed, always = seen[1]
+    usable = {test: found for test, found in tests.items() if test not in failed}
+    print(f"{name}: {len(usable)} tests in {time.monotonic() - start:.0f} s", flush=True)
+    for test in sorted(failed):
+        print(f"{name}: left out, for it fails without a change: {test}", flush=True)
+    killed = total = unreached = 0
+    for change in changes:
+        if time.monotonic() > end:
+            break
+        key = change.place if plugin.core else change.line
+        near = sorted((took, test) for test, (took, places) in usable.items() if key in places or key in always)
+        if not near and not plugin.core:  # perhaps in a process that a test starts
+            near = sorted((took, test) for test, (took, _) in usable.items() if "process" in test or "ray" in test)
+        chosen, whole = [], 0.0
+        for took, test in near:
+            if chosen and whole + took > SECONDS:
+                break
+            chosen.append(test)
+            whole += took
+        total += 1
+        outcome = (0, None)
+        if chosen:
+            place = apply(change)
+            outcome = in_child(folder, chosen, 5 * whole + 60, place=place)
+        if outcome is None or outcome[0] != 0:
+            killed += 1
+        else:
+            unreached += not chosen
+            print(
+                f"survives: {name}:{change.line}: {change.what}{'' if chosen else ' (reached by no test)'}", flush=True
+            )
+    report.module(name, killed, total, unreached)
 
 
-def is_killed(package: Path, tests: list[str]) -> bool:
-    """Whether tests fail over a copy of the package."""
-    environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-n", "0", *tests]
-    try:
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        return True
-    return done.returncode != 0
+def package_in(folder: Path, core: Path) -> Path:
+    """A copy of the package with this library, to be found before any other."""
+    package = folder / "gristmill"
+    shutil.copytree(ROOT / "src" / "gristmill", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(core, package)
+    (folder / "sitecustomize.py").write_text(SITE, encoding="utf-8")
+    return package
+
+
+def switched_core(names: list[str]) -> tuple[Path, dict[str, list[Change]]]:
+    """The core with places that can be switched on, compiled, and these places."""
+    tree = BUILD / "tree"
+    wanted = {ROOT / "CMakeLists.txt": "", **{path: "" for path in (ROOT / "src").rglob("*") if path.is_file()}}
+    found: dict[str, list[Change]] = {}
+    for name in names:
+        path = ROOT / "src" / "core" / name
+        text, found[name] = switched(path, sum(map(len, found.values())))
+        include = f'#include "{ROOT / "tools" / "mutant_switch.hpp"}"\n'
+        once = "#pragma once\n"
+        wanted[path] = text.replace(once, once + include, 1) if once in text else include + text
+    for path, text in wanted.items():  # what is the same stays, so that it is not compiled again
+        copy, data = tree / path.relative_to(ROOT), text.encode() or path.read_bytes()
+        if not copy.exists() or copy.read_bytes() != data:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(data)
+    configure = ["cmake", "-S", tree, "-B", BUILD / "build", f"-DPython_EXECUTABLE={sys.executable}"]
+    subprocess.run(configure, check=True, capture_output=True)
+    built = subprocess.run(["cmake", "--build", BUILD / "build", "--target", "_core", "--parallel", str(os.cpu_count())],
+                           capture_output=True, text=True)  # fmt: skip
+    if built.returncode:
+        raise SystemExit(built.stdout[-6000:] + built.stderr[-2000:])
+    return next((BUILD / "build").glob("_core*.so")), found
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modules", nargs="*", help="of src/gristmill, such as fleets/spill.py; all otherwise")
-    parser.add_argument("--core", action="store_true", help="of src/core in place of the package")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="such as fleets/spill.py; all otherwise")
     parser.add_argument("--count", type=int, default=15, help="changes of each file")
-    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--minutes", type=float, default=55)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    table = CORE if given.core else MODULES
-    end, killed, total = time.monotonic() + 60 * given.minutes, 0, 0
-    with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / "gristmill"
-        shutil.copytree(ROOT / "src" / "gristmill", package, ignore=shutil.ignore_patterns("__pycache__"))
-        for module in given.modules or table:
-            path = (ROOT / "src" / "core" if given.core else package) / module
+    names = given.files or list(FILES)
+    plain = subprocess.run([sys.executable, "-c", "import gristmill._core; print(gristmill._core.__file__)"],
+                           check=True, capture_output=True, text=True)  # fmt: skip
+    end, report, rng = time.monotonic() + 60 * given.minutes, Report(), random.Random(given.seed)
+    for module in MODULES.split():
+        importlib.import_module(module)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        package = package_in(folder, Path(plain.stdout.strip()))
+        for name in (name for name in names if name.endswith(".py")):
+            path = package / name
             source = path.read_text(encoding="utf-8")
-            if is_killed(package, table[module]):
-                print(f"{module}: the tests fail without any change", flush=True)
-                continue
-            mutants = core_mutants(path) if given.core else python_mutants(path)
-            random.Random(given.seed).shuffle(mutants)
-            found = 0
-            for tried, (line, text) in enumerate(mutants[: given.count]):
-                if time.monotonic() > end:
-                    mutants = mutants[:tried]
-                    break
-                path.write_text(text, encoding="utf-8")
-                try:
-                    if given.core:
-                        build = ["cmake", "--build", "build/mutants", "--target", "_core"]
-                        built = subprocess.run(build, cwd=ROOT, capture_output=True)
-                        if built.returncode:
-                            found += 1  # the compiler is a test, too
-                            continue
-                        for library in (ROOT / "build" / "mutants").glob("_core*.so"):
-                            shutil.copy(library, package)
-                    if is_killed(package, table[module]):
-                        found += 1
-                    else:
-                        print(f"survives: {module}:{line}", flush=True)
-                finally:
-                    path.write_text(source, encoding="utf-8")
-            count = min(len(mutants), given.count)
-            killed, total = killed + found, total + count
-            print(f"{module}: {found} of {count} killed", flush=True)
-    print(f"{killed} of {total} killed ({killed / max(total, 1):.0%})")
-    return int(killed < WANTED * total)
+            changes = python_changes(path)
+            rng.shuffle(changes)
+
+            def apply(change: Change, path: Path = path) -> int:
+                path.write_text(change.text, encoding="utf-8")
+                return -1
+
+            try:
+                tried(name, folder, changes[: given.count], Reached(path, {}), end, apply, report)
+            finally:
+                path.write_text(source, encoding="utf-8")
+    core = [name for name in names if not name.endswith(".py")]
+    if core and time.monotonic() < end:
+        library, places = switched_core(core)
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            package_in(folder, library)
+            for name in core:
+                changes = places[name]
+                mine = {name: range(changes[0].place, changes[-1].place + 1)}
+                rng.shuffle(changes)
+                tried(
+                    name,
+                    folder,
+                    changes[: given.count],
+                    Reached(folder, mine),
+                    end,
+                    lambda change: change.place,
+                    report,
+                )
+    print(f"{report.killed} of {report.total} killed ({report.killed / max(report.total, 1):.0%})")
+    return int(report.killed < WANTED * report.total)
 
 
 if __name__ == "__main__":
