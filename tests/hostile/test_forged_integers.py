@@ -27,6 +27,7 @@ CRASHES = {
     "AutoNovelty": ("width", 2**62),
     "AutoClassifier": ("scaling0.seen", 0),
     "RaceRegressor": ("scaling0.seen", 0),
+    "race of three classes": ("scaling1.seen", 0),
     "KernelPCA": ('["parameters", "n_components"]', 2**53),
     "KernelKMeans": ('["parameters", "n_clusters"]', 2**53),
 }

@@ -343,7 +343,8 @@ class RankScaling {
                         archive.loads ? static_cast<std::size_t>(columns) * 4 * RankMap::kKnots : numbers.size());
         archive.numbers("counts", counts, archive.loads ? static_cast<std::size_t>(columns) * 2 : counts.size());
         if (!archive.loads) return;
-        if (columns == 0 || sample_.size() % columns != 0 || sample_.size() / columns > sample_rows || sample_.empty())
+        if (seen == 0 || columns == 0 || sample_.size() % columns != 0 || sample_.size() / columns > sample_rows ||
+            sample_.empty())
             archive.refuse("sample", "does not fit the others");
         maps_.assign(columns, {}), before_.assign(columns, {});
         const double* from = numbers.data();
