@@ -34,8 +34,10 @@ EXCEPTIONS = {
     | SCORES
     | {"check_regressors_train": "one pass of steps over a random map does not reach R^2 > 0.5 on their 200 events"},
     "FeatureNovelty": WEIGHTS,
-    "RaceRegressor": SCORES,
-    "AutoRegressor": SCORES,
+    "RaceClassifier": WEIGHTS,
+    "AutoClassifier": WEIGHTS,
+    "RaceRegressor": WEIGHTS | SCORES,
+    "AutoRegressor": WEIGHTS | SCORES,
     "StructuredLearner": WEIGHTS
     | {
         "check_sample_weights_not_an_array": "a label may be any object, so y must be a sequence, not merely convertible",

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from scipy.sparse import random_array
 
-from gristmill import AutoClassifier, AutoNovelty, AutoRegressor, KernelClassifier, Linear, Merge
+from gristmill import AutoClassifier, AutoNovelty, AutoRegressor, KernelClassifier, KernelRegressor, Linear, Merge
 
 WIDTH = 16_000
 S = random_array((60, WIDTH), density=0.002, format="csr", random_state=0)
 Y = np.arange(60) % 2
 
 
-@pytest.mark.parametrize("kind", [AutoClassifier, AutoRegressor])
-def test_too_little_memory_names_columns_bytes_and_what_else_there_is(kind):
+@pytest.mark.parametrize(("kind", "expert"), [(AutoClassifier, KernelClassifier), (AutoRegressor, KernelRegressor)])
+def test_too_little_memory_names_columns_bytes_and_what_else_there_is(kind, expert):
     with pytest.raises(
         ValueError, match=r"1000000 bytes are too few for 16000 columns .* at least \d+ bytes; sparse rows"
     ):
-        kind().partial_fit(S, Y)
+        kind(experts=[expert(budget=Merge(500))] * 3).partial_fit(S, Y)
 
 
 def test_a_detector_says_how_much_would_do():

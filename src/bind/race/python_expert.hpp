@@ -28,7 +28,7 @@ class PythonExpert final : public TrainedExpert {
     }
     void learn(const ScaledRows& rows, std::span<const double> labels, std::size_t classes, double* out) override {
         nb::gil_scoped_acquire gil;
-        const nb::object found = learner_.attr("learn")(copied(rows), copied(labels), classes);
+        const nb::object found = learner_.attr("learn")(copied(rows), copied(labels), weights_of(rows), classes);
         write(found[0], rows.count * outputs_of(classes), out);
         note = nb::cast<std::string>(found[1]);
     }
@@ -47,7 +47,7 @@ class PythonExpert final : public TrainedExpert {
     }
     void revisit(const ScaledRows& rows, std::span<const double> labels) override {
         nb::gil_scoped_acquire gil;
-        learner_.attr("revisit")(copied(rows), copied(labels));
+        learner_.attr("revisit")(copied(rows), copied(labels), weights_of(rows));
     }
     void begin(std::size_t width) override { call("begin", width); }
     void resize(std::size_t memory) override { call("resize", memory); }
@@ -76,6 +76,9 @@ class PythonExpert final : public TrainedExpert {
     nb::object copied(const ScaledRows& rows) const {
         const double* from = rows.scaled[scaling_];
         return nb::cast(array_of(std::vector<double>(from, from + rows.count * rows.width), {rows.count, rows.width}));
+    }
+    static nb::object weights_of(const ScaledRows& rows) {
+        return rows.weights ? copied({rows.weights, rows.count}) : nb::none();
     }
     static nb::object copied(std::span<const double> labels) {
         return nb::cast(array_of(std::vector<double>(labels.begin(), labels.end())));

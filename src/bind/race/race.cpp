@@ -2,6 +2,7 @@
 #include "bind/learners/bound_learner.hpp"
 #include "bind/race/python_expert.hpp"
 #include "core/race/merging.hpp"
+#include "core/race/wide_linear.hpp"
 
 namespace gristmill::bind {
 
@@ -33,10 +34,10 @@ class BoundRace final : public EventCore {
         return *found;
     }
 
-    void learn_event(std::span<const double> x, double label, double) override {
+    void learn_event(std::span<const double> x, double label, double weight) override {
         write([&] {
             race.poll = nullptr;
-            race.learn_one(x.data(), x.size(), label);
+            race.learn_one(x.data(), x.size(), label, weight);
         });
     }
     bool score_event(std::span<const double> x, std::vector<double>& scores, std::size_t& classes) const override {
@@ -86,18 +87,59 @@ nb::object copy_of(const RaceScaling& scaling) {
     return scaling.rank() ? nb::cast(RankScaling(*scaling.rank())) : nb::cast(ColumnScaling(*scaling.columns()));
 }
 
-DenseRows<double> view(const Array2<double>& rows) { return {rows.data(), rows.shape(0), rows.shape(1)}; }
+RaceRows view(const Array2<double>& rows) { return {{rows.data(), rows.shape(0), rows.shape(1)}}; }
 
-nb::object learn(BoundRace& h, Array2<double> rows, Array1<double> labels, nb::handle, bool want, std::size_t known) {
+SparseRows<double> sparse(const Rows& rows) { return std::get<SparseRows<double>>(rows.batch); }
+
+using Weights = std::optional<Array1<double>>;
+
+const double* read_weights(const Weights& weights, std::size_t count) {
+    if (weights && weights->shape(0) != count) throw nb::value_error("a weight for each row");
+    return weights ? weights->data() : nullptr;
+}
+
+nb::object learn(BoundRace& h, Array2<double> rows, Array1<double> labels, Weights weights, bool want,
+                 std::size_t known) {
     if (labels.shape(0) != rows.shape(0)) throw nb::value_error("rows and labels must have one length");
     std::vector<double> scores;
     std::size_t outputs = 1;
     h.write([&] {
         h.race.poll = Interrupts();
-        scores = h.race.learn(view(rows), {labels.data(), labels.shape(0)}, want, known);
+        RaceRows all = view(rows);
+        all.weights = read_weights(weights, all.count);
+        scores = h.race.learn(all, {labels.data(), labels.shape(0)}, want, known);
         outputs = h.race.state.outputs();
     });
     return want ? nb::cast(array_of(std::move(scores), {rows.shape(0), outputs})) : nb::none();
+}
+
+nb::object learn_sparse(BoundRace& h, nb::tuple rows, Array1<double> labels, Weights weights, bool want,
+                        std::size_t known) {
+    const Rows read = rows_from(rows);
+    const SparseRows<double> view = sparse(read);
+    if (labels.shape(0) != view.count) throw nb::value_error("rows and labels must have one length");
+    std::vector<double> scores;
+    std::size_t outputs = 1;
+    h.write([&] {
+        h.race.poll = Interrupts();
+        scores = h.race.learn(view, {labels.data(), labels.shape(0)}, want, known, read_weights(weights, view.count));
+        outputs = h.race.state.outputs();
+    });
+    return want ? nb::cast(array_of(std::move(scores), {view.count, outputs})) : nb::none();
+}
+
+nb::tuple score_sparse(const BoundRace& h, nb::tuple rows) {
+    const Rows read = rows_from(rows);
+    const SparseRows<double> view = sparse(read);
+    std::vector<double> scores;
+    std::size_t outputs = 1, classes = 0;
+    h.read([&] {
+        outputs = h.race.state.outputs();
+        classes = h.race.state.classes();
+        scores.resize(view.count * outputs);
+        h.race.score(view, scores.data());
+    });
+    return nb::make_tuple(array_of(std::move(scores), {view.count, outputs}), classes);
 }
 
 nb::tuple score(const BoundRace& h, Array2<double> rows) {
@@ -129,7 +171,7 @@ std::optional<double> score_one(const BoundRace& h, Array1<double> x) {
     bool one = true;
     h.read([&] {
         one = h.race.state.outputs() == 1;
-        if (one) h.race.score({x.data(), 1, x.shape(0)}, &found);
+        if (one) h.race.score(RaceRows{{x.data(), 1, x.shape(0)}}, &found);
     });
     return one ? std::optional(found) : std::nullopt;
 }
@@ -247,24 +289,53 @@ void bind_race(nb::module_& m) {
                      std::make_unique<LinearExpert>(changes, h.scaling("standard", std::nullopt)));
              })
         .def(
+            "set_columns",
+            [](Py& h, std::size_t columns) {
+                const std::size_t most = h.race.state.shares.memory / 4 / WideLinear::kWeightBytes;
+                h.race.state.wide_columns.emplace(columns, std::max<std::size_t>(1, std::min(columns, most)));
+            },
+            "Rows are sparse, and experts that store points take them hashed.")
+        .def("add_wide",
+             [](Py& h, int kind) {
+                 const std::size_t most = h.race.state.shares.memory / 4 / WideLinear::kWeightBytes;
+                 h.race.state.experts.push_back(std::make_unique<WideLinear>(
+                     static_cast<WideLinear::Kind>(kind), h.race.state.wide_columns->places(), most));
+             })
+        .def(
+            "allow_class_means", [](Py& h) { h.race.state.means_scaling = h.scaling("standard", std::nullopt); },
+            "Class means come as one more expert once there are many classes.")
+        .def(
+            "balance_classes", [](Py& h) { h.race.state.balance.on = true; },
+            "Samples are weighed by how rare their class is.")
+        .def("drop_class_means", [](Py& h) { h.write([&] { h.race.state.drop_class_means(); }); })
+        .def_prop_ro("n_experts",
+                     [](const Py& h) { return h.read_with_gil([&] { return h.race.state.experts.size(); }); })
+        .def(
             "begin",
             [](Py& h, std::size_t width, std::size_t outside) { h.write([&] { h.race.begin(width, outside); }); },
             nb::arg("width"), nb::arg("outside") = 0)
         // ---- learning and scores
         .def("learn", &learn, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(), nb::arg("want_scores"),
              nb::arg("classes") = 0)
-        .def("learn_one",
-             [](Py& h, Array1<double> x, double label, double) { h.learn_event({x.data(), x.shape(0)}, label, 1); })
+        .def("learn", &learn_sparse, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(),
+             nb::arg("want_scores"), nb::arg("classes") = 0)
+        .def("score", &score_sparse)
+        .def("learn_one", [](Py& h, Array1<double> x, double label,
+                             double weight) { h.learn_event({x.data(), x.shape(0)}, label, weight); })
         .def(
             "learn_batch",
-            [](Py& h, Array2<double> rows, Array1<double> labels, std::size_t known, std::size_t passes) {
+            [](Py& h, Array2<double> rows, Array1<double> labels, Weights weights, std::size_t known,
+               std::size_t passes) {
                 if (labels.shape(0) != rows.shape(0)) throw nb::value_error("rows and labels must have one length");
                 h.write([&] {
                     h.race.poll = Interrupts();
-                    h.race.learn_batch(view(rows), {labels.data(), labels.shape(0)}, known, passes);
+                    RaceRows all = view(rows);
+                    all.weights = read_weights(weights, all.count);
+                    h.race.learn_batch(all, {labels.data(), labels.shape(0)}, known, passes);
                 });
             },
-            nb::arg("rows"), nb::arg("labels"), nb::arg("known"), nb::arg("passes"), "passes: 0 for as many as help.")
+            nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(), nb::arg("known"), nb::arg("passes"),
+            "passes: 0 for as many as help.")
         .def(
             "widen",
             [](Py& h, std::size_t width, std::size_t outside) { h.write([&] { h.race.widen(width, outside); }); },
@@ -278,7 +349,15 @@ void bind_race(nb::module_& m) {
         .def_prop_ro("seen", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.seen(); }); })
         .def_prop_ro("classes", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.classes(); }); })
         .def_prop_ro("outputs", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.outputs(); }); })
-        .def_prop_ro("width", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.width; }); })
+        .def_prop_ro("width",
+                     [](const Py& h) {
+                         return h.read_with_gil([&] {
+                             return h.race.state.wide_columns ? h.race.state.wide_columns->width : h.race.state.width;
+                         });
+                     })
+        .def_prop_ro(
+            "is_wide", [](const Py& h) { return h.race.state.wide_columns.has_value(); },
+            "Whether rows are sparse and are hashed for experts that store points.")
         .def_prop_ro("outside",
                      [](const Py& h) { return h.read_with_gil([&] { return h.race.state.shares.outside; }); })
         .def_prop_ro("memory_bytes", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.bytes(); }); })

@@ -32,12 +32,12 @@ class Calibration {
             learn(scores, label, shares_.data());
         }
     }
-    // The same with the probabilities of these scores already known.
-    void learn(std::span<const double> scores, std::size_t label, const double* shares) noexcept {
+    // The same with the probabilities of these scores already known; weight: by which its loss is multiplied.
+    void learn(std::span<const double> scores, std::size_t label, const double* shares, double weight = 1) noexcept {
         const double range = scores.size() == 1 ? scores[0] : range_of(scores);
         if (!(range * range < kLargest)) return;
-        if (scores.size() == 1) learn_two(scores[0], label, shares[1]);
-        else learn_many(scores, label, shares);
+        if (scores.size() == 1) learn_two(scores[0], label, shares[1], weight);
+        else learn_many(scores, label, shares, weight);
         rescale(range * range);
         if (!std::isfinite(slope_) || !std::isfinite(curvature_) || !std::isfinite(cross_)) forget_slope();
     }
@@ -160,9 +160,9 @@ class Calibration {
         return std::clamp(slope_ * (score * unit_) + offsets_[0], -kFarthest, kFarthest);
     }
 
-    void learn_two(double score, std::size_t label, double p) noexcept {
+    void learn_two(double score, std::size_t label, double p, double times) noexcept {
         const double z = score * unit_;
-        const double weight = std::max(p * (1 - p), kLeast), error = p - static_cast<double>(label);
+        const double weight = times * std::max(p * (1 - p), kLeast), error = times * (p - static_cast<double>(label));
         curvature_ = kKeep * curvature_ + weight * z * z;
         if (!shifts_) {
             slope_ = std::max(slope_ - error * z / (curvature_ + kRidge), 0.0);
@@ -176,15 +176,15 @@ class Calibration {
     }
 
     // Uses only the diagonal of the curvature: sufficient, with few numbers per class.
-    void learn_many(std::span<const double> scores, std::size_t label, const double* shares) noexcept {
+    void learn_many(std::span<const double> scores, std::size_t label, const double* shares, double times) noexcept {
         double mean = 0, pull = 0, spread = 0;
         for (std::size_t c = 0; c < scores.size(); ++c) mean += shares[c] * (scores[c] * unit_);
         for (std::size_t c = 0; c < scores.size(); ++c) {
-            const double z = scores[c] * unit_, p = shares[c], error = p - (c == label ? 1.0 : 0.0);
+            const double z = scores[c] * unit_, p = shares[c], error = times * (p - (c == label ? 1.0 : 0.0));
             pull += error * z;
-            spread += p * (z - mean) * (z - mean);
+            spread += times * p * (z - mean) * (z - mean);
             if (!shifts_) continue;
-            curvatures_[c] = kKeep * curvatures_[c] + p * (1 - p);
+            curvatures_[c] = kKeep * curvatures_[c] + times * p * (1 - p);
             offsets_[c] -= error / (curvatures_[c] + kRidge);
         }
         curvature_ = kKeep * curvature_ + spread;

@@ -44,6 +44,16 @@ void Hedge::enter(std::size_t expert) {
     normalise();
 }
 
+void Hedge::insert(std::size_t position) {
+    weights_.insert(weights_.begin() + static_cast<std::ptrdiff_t>(position), 0.0);
+    enter(position);
+}
+
+void Hedge::erase(std::size_t position) {
+    weights_.erase(weights_.begin() + static_cast<std::ptrdiff_t>(position));
+    normalise();
+}
+
 void Hedge::normalise() {
     double sum = 0;
     for (const double w : weights_) sum += w;
@@ -117,6 +127,52 @@ void Mixture::make_room() {
         history_.reserve(std::min(2 * history_.size() + line(), kLines * line()));
 }
 
+void Mixture::add_expert() {
+    const std::size_t before = experts(), old_line = line();
+    auto insert = [](auto& list, std::size_t at, auto value) {
+        list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), std::move(value));
+    };
+    if (kind_ == Kind::classes) {  // the second variant first, which is behind
+        hedge_.insert(2 * before), insert(recent_, 2 * before, 0.0);
+        for (const std::size_t at : {2 * before, before}) {
+            Calibration fresh(at == before);
+            for (std::size_t c = 2; c < classes_; ++c) {
+                if (c == 2) fresh.split();
+                fresh.add();
+            }
+            insert(calibrations_, at, fresh);
+        }
+    }
+    hedge_.insert(before), insert(recent_, before, 0.0);
+    counted_.push_back(0), errors_.push_back(0), events_.push_back(0);
+    std::vector<float> longer;
+    for (std::size_t from = 0; from < history_.size(); from += old_line) {
+        const auto entry = history_.begin() + static_cast<std::ptrdiff_t>(from);
+        const auto weights = entry + 2, means = weights + static_cast<std::ptrdiff_t>(before);
+        longer.insert(longer.end(), entry, means);
+        longer.push_back(0.0f);
+        longer.insert(longer.end(), means, means + static_cast<std::ptrdiff_t>(before));
+        longer.push_back(0.0f);
+    }
+    history_ = std::move(longer);
+}
+
+void Mixture::drop_last_expert() {
+    const std::size_t last = experts() - 1, old_line = line();
+    auto erase = [](auto& list, std::size_t at) { list.erase(list.begin() + static_cast<std::ptrdiff_t>(at)); };
+    if (kind_ == Kind::classes) {
+        const std::size_t second = 2 * last + 1;
+        hedge_.erase(second), erase(recent_, second), erase(calibrations_, second), erase(calibrations_, last);
+    }
+    hedge_.erase(last), erase(recent_, last);
+    counted_.pop_back(), errors_.pop_back(), events_.pop_back();
+    std::vector<float> shorter;
+    for (std::size_t from = 0; from < history_.size(); from += old_line)
+        for (std::size_t at = 0; at < old_line; ++at)
+            if (at != 2 + last && at != old_line - 1) shorter.push_back(history_[from + at]);
+    history_ = std::move(shorter);
+}
+
 void Mixture::reset_recent() {
     std::fill(recent_.begin(), recent_.end(), 0.0);
     std::fill(counted_.begin(), counted_.end(), 0.0);
@@ -155,7 +211,7 @@ void Mixture::mix(std::span<const ExpertScores> expert_scores, std::size_t rows,
 }
 
 void Mixture::learn(std::span<const ExpertScores> expert_scores, std::size_t rows, std::span<const double> labels,
-                    std::size_t known_classes, double* out) {
+                    std::size_t known_classes, double* out, const double* weights) {
     const std::size_t k = columns();
     for (std::size_t r = 0; r < rows; ++r, out += k) {
         find_active(expert_scores, r);
@@ -165,7 +221,7 @@ void Mixture::learn(std::span<const ExpertScores> expert_scores, std::size_t row
                                                     : error_of(out[0], labels[r]);
         if (seen_++ == 0) first_error_ = error;
         own_errors_ += error;
-        update_experts(expert_scores, r, labels[r]);
+        update_experts(expert_scores, r, labels[r], weights ? weights[r] : 1.0);
         if (static_cast<double>(seen_) >= step_ * static_cast<double>(history_.size() / line() + 1)) append_history();
     }
 }
@@ -213,7 +269,8 @@ void Mixture::discount_new_classes(double* out, std::size_t known) const {
     for (std::size_t c = 0; c < k; ++c) out[c] /= sum;
 }
 
-void Mixture::update_experts(std::span<const ExpertScores> expert_scores, std::size_t row, double label) {
+void Mixture::update_experts(std::span<const ExpertScores> expert_scores, std::size_t row, double label,
+                             double weight) {
     losses_.assign(variants(), 0.0);
     // The first event is not scored: no expert has seen a target yet.
     const double most =
@@ -229,10 +286,10 @@ void Mixture::update_experts(std::span<const ExpertScores> expert_scores, std::s
             if (kind_ == Kind::classes) {
                 found = loss_of(shares, static_cast<std::size_t>(label));
                 calibrations_[v].learn({one.scores + row * outputs(), outputs()}, static_cast<std::size_t>(label),
-                                       shares);
+                                       shares, weight);
             }
-            losses_[v] = found.loss;
-            recent_[v] += found.loss;
+            losses_[v] = weight * found.loss;
+            recent_[v] += weight * found.loss;
             error = found.error;
         });
         counted_[e] += 1;

@@ -46,6 +46,10 @@ class Hedge {
     double uniform_share() const;
     void visit(Archive& archive);
 
+    // Another expert at this position, with little weight.
+    void insert(std::size_t position);
+    void erase(std::size_t position);
+
     void make_room() { trial_.resize(weights_.size()); }
 
   private:
@@ -79,9 +83,12 @@ class Mixture {
     void add_classes(std::size_t classes);
     // One pass over a chunk. labels: class codes below classes(), or targets. Scores have 1 column for two classes and
     // for numbers, otherwise classes(). known_classes: number of classes known before the first row. out: classes()
-    // probabilities per row (at least two), or one number per row.
+    // probabilities per row (at least two), or one number per row. weights: of the rows, by which losses are multiplied; all 1 if
+    // there are none.
     void learn(std::span<const ExpertScores> expert_scores, std::size_t rows, std::span<const double> labels,
-               std::size_t known_classes, double* out);
+               std::size_t known_classes, double* out, const double* weights = nullptr);
+    // Samples that are counted and not learned.
+    void pass_over(std::size_t count) { seen_ += count; }
     // Allocates what learning one more row needs, so that it cannot fail.
     void make_room();
     // Mixes rows without learning.
@@ -89,6 +96,9 @@ class Mixture {
 
     void leave(std::size_t expert);
     void enter(std::size_t expert);
+    // One more expert, the last, which has little weight at first; or without the last.
+    void add_expert();
+    void drop_last_expert();
     // Resets the recent losses of the experts.
     void reset_recent();
 
@@ -153,7 +163,7 @@ class Mixture {
     void find_active(std::span<const ExpertScores> expert_scores, std::size_t row);
     void mix_row(std::span<const ExpertScores> expert_scores, std::size_t row, double* out);
     void discount_new_classes(double* out, std::size_t known) const;
-    void update_experts(std::span<const ExpertScores> expert_scores, std::size_t row, double label);
+    void update_experts(std::span<const ExpertScores> expert_scores, std::size_t row, double label, double weight);
     void expert_prediction(std::size_t variant, const double* scores, double* out) const;
     void append_history();
     void unite_calibration(std::size_t variant, std::span<const Part> parts);

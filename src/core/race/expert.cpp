@@ -83,7 +83,7 @@ void LearnerExpert::learn(const ScaledRows& rows, std::span<const double> labels
     std::vector<double> scores;
     auto some = [&](const Batch& part, std::size_t count) {
         learner.check(part);
-        learner.learn(part, labels.first(count), {}, &scores, classes);
+        learner.learn(part, labels.first(count), rows.weights_of(count), &scores, classes);
         std::copy(scores.begin(), scores.end(), out);
     };
     try {
@@ -127,7 +127,7 @@ bool LearnerExpert::plan(const ScaledRows& row, double label, std::size_t classe
     }
     planned_.note.clear();
     try {
-        planned_.sample->plan(learner, label, 1.0, classes, out);
+        planned_.sample->plan(learner, label, row.weight(0), classes, out);
     } catch (const RowError& error) {
         std::fill(out, out + outputs_of(classes), elementary::kNaN);
         planned_.note = left_at(learner.seen(), error);
@@ -172,7 +172,8 @@ void LearnerExpert::revisit(const ScaledRows& rows, std::span<const double> labe
         static_cast<std::int64_t>(seen) - static_cast<std::int64_t>(rows.count) + static_cast<std::int64_t>(missed);
     try {
         learner.check(batch);
-        learner.revisit(batch, labels.subspan(missed), {}, start);
+        const auto weights = rows.weights_of(rows.count);
+        learner.revisit(batch, labels.subspan(missed), weights.empty() ? weights : weights.subspan(missed), start);
     } catch (const RowError&) {  // undone: it stays as it was
     }
 }
@@ -278,17 +279,17 @@ void Baseline::predict(std::size_t classes, double* out) const {
     as_scores(shares, k, out);
 }
 
-void Baseline::take(double label) {
+void Baseline::take(double label, double weight) {
     switch (kind) {
-        case Kind::majority: numbers[static_cast<std::size_t>(label)] += 1; break;
+        case Kind::majority: numbers[static_cast<std::size_t>(label)] += weight; break;
         case Kind::no_change:
-            if (numbers[0] >= 0) numbers[numbers[0] == label ? 1 : 2] += 1;
+            if (numbers[0] >= 0) numbers[numbers[0] == label ? 1 : 2] += weight;
             numbers[0] = label;
             break;
         case Kind::mean:
             if (numbers[2] == 0) numbers[0] = label;
-            numbers[1] += label - numbers[0];
-            numbers[2] += 1;
+            numbers[1] += weight * (label - numbers[0]);
+            numbers[2] += weight;
             break;
         case Kind::last: numbers[0] = label; break;
     }
@@ -299,14 +300,14 @@ void Baseline::learn(const ScaledRows& rows, std::span<const double> labels, std
     if (kind == Kind::majority && numbers.size() < classes) numbers.resize(classes);
     for (std::size_t r = 0; r < rows.count; ++r) {
         predict(classes, out + r * outputs);
-        take(labels[r]);
+        take(labels[r], rows.weight(r));
     }
 }
 
-bool Baseline::plan(const ScaledRows&, double label, std::size_t classes, double* out) {
+bool Baseline::plan(const ScaledRows& row, double label, std::size_t classes, double* out) {
     if (kind == Kind::majority && numbers.size() < classes) return false;
     predict(classes, out);
-    label_ = label;
+    label_ = label, weight_ = row.weight(0);
     return true;
 }
 
@@ -353,7 +354,7 @@ void LinearExpert::set_features(const double* x, std::size_t width, std::vector<
     std::copy_n(x, width, out.begin() + 1);
 }
 
-double LinearExpert::take(const double* x, std::size_t width, double target) {
+double LinearExpert::take(const double* x, std::size_t width, double target, double weight) {
     if (!line) {
         begin(width);
         first = target;
@@ -361,7 +362,10 @@ double LinearExpert::take(const double* x, std::size_t width, double target) {
     }
     set_features(x, width, features_);
     const double base = changes && seen > 0 ? last : first;
-    const double score = base + line->learn(features_.data(), target - base);
+    const double root = weight == 1 ? 1.0 : std::sqrt(weight);
+    if (root != 1)
+        for (double& feature : features_) feature *= root;
+    const double score = base + line->learn(features_.data(), root * (target - base)) / root;
     const bool known = seen > 0;
     last = target;
     ++seen;
@@ -371,18 +375,18 @@ double LinearExpert::take(const double* x, std::size_t width, double target) {
 
 void LinearExpert::learn(const ScaledRows& rows, std::span<const double> labels, std::size_t, double* out) {
     for (std::size_t r = 0; r < rows.count; ++r)
-        out[r] = take(rows.scaled[scaling_] + r * rows.width, rows.width, labels[r]);
+        out[r] = take(rows.scaled[scaling_] + r * rows.width, rows.width, labels[r], rows.weight(r));
 }
 
 bool LinearExpert::plan(const ScaledRows& rows, double label, std::size_t, double* out) {
     if (!line || seen == 0) return false;
-    planned_ = rows.scaled[scaling_], width_ = rows.width, label_ = label;
+    planned_ = rows.scaled[scaling_], width_ = rows.width, label_ = label, weight_ = rows.weight(0);
     set_features(planned_, width_, features_);
     *out = (changes ? last : first) + line->score(features_.data());
     return true;
 }
 
-void LinearExpert::commit() { take(planned_, width_, label_); }
+void LinearExpert::commit() { take(planned_, width_, label_, weight_); }
 
 void LinearExpert::score(const ScaledRows& rows, std::size_t, double* out) const {
     std::vector<double> features;

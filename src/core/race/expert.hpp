@@ -16,6 +16,7 @@
 #include "core/mixture/least_squares.hpp"
 #include "core/pipeline/relevance.hpp"
 #include "core/pipeline/target_scale.hpp"
+#include "core/pipeline/wide_rows.hpp"
 
 namespace gristmill {
 
@@ -24,6 +25,18 @@ struct ScaledRows {
     std::size_t count = 0, width = 0;
     std::span<const double* const> scaled;  // by scaling; the first are the rows without scaling
     std::span<const float* const> singles;  // the same in single precision, where an expert stores it
+    const WideChunk* chunk = nullptr;  // the non-zeros of sparse rows, from its row `first` on
+    std::size_t first = 0;
+    const double* weights = nullptr;  // of the rows, > 0; all 1 if there are none
+
+    double weight(std::size_t row) const { return weights ? weights[row] : 1.0; }
+    std::span<const double> weights_of(std::size_t rows) const {
+        return weights ? std::span(weights, rows) : std::span<const double>();
+    }
+    WideRow wide(std::size_t row) const {
+        const std::size_t start = chunk->start[first + row];
+        return {chunk->places.data() + start, chunk->values.data() + start, chunk->start[first + row + 1] - start};
+    }
 };
 
 // Changes a scaled row in place.
@@ -45,6 +58,10 @@ class Expert {
     // More columns, which were 0 so far.
     virtual void widen(std::size_t) {}
     virtual std::size_t bytes() const = 0;
+    // With so many classes, at most.
+    virtual std::size_t most_bytes(std::size_t) const { return bytes(); }
+    // Whether it takes the non-zeros of sparse rows.
+    virtual bool is_wide() const { return false; }
     // Saves or loads what changes while learning. width, classes: of the race. requires, to load: an expert that has begun with
     // rows of this width and learned nothing.
     virtual void visit(Archive& archive, std::size_t width, std::size_t classes);
@@ -163,7 +180,7 @@ class Baseline final : public Expert {
     std::unique_ptr<Expert> clone() const override { return std::make_unique<Baseline>(*this); }
     void learn(const ScaledRows& rows, std::span<const double> labels, std::size_t classes, double* out) override;
     bool plan(const ScaledRows& row, double label, std::size_t classes, double* out) override;
-    void commit() override { take(label_); }
+    void commit() override { take(label_, weight_); }
     void score(const ScaledRows& rows, std::size_t classes, double* out) const override;
     std::size_t bytes() const override;
     void visit(Archive& archive, std::size_t width, std::size_t classes) override;
@@ -175,8 +192,8 @@ class Baseline final : public Expert {
 
   private:
     void predict(std::size_t classes, double* out) const;
-    void take(double label);
-    double label_ = 0;
+    void take(double label, double weight = 1);
+    double label_ = 0, weight_ = 1;
 };
 
 // ---- linear models ----------------------------------------------------------------------------------------------------------
@@ -204,14 +221,14 @@ class LinearExpert final : public Expert {
 
   private:
     static constexpr double kForget = 0.999;  // of the weight of a sample, kept at each later one
-    double take(const double* x, std::size_t width, double target);
+    double take(const double* x, std::size_t width, double target, double weight = 1);
     void set_features(const double* x, std::size_t width, std::vector<double>& out) const;
 
     std::size_t scaling_;
     std::vector<double> features_;
     const double* planned_ = nullptr;
     std::size_t width_ = 0;
-    double label_ = 0;
+    double label_ = 0, weight_ = 1;
 };
 
 }  // namespace gristmill

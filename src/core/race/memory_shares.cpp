@@ -29,6 +29,7 @@ constexpr double kMost = 400;        // points of a detector, for each megabyte 
 constexpr double kNumbers = 50'000;  // numbers in them: wide rows take more time
 constexpr double kSome = 50;         // points that it may have for any width
 
+constexpr std::size_t kWidePoints = 200;  // of an expert beside linear ones over very many columns
 constexpr std::size_t kWide = 4000;  // columns from which on an error names what else there is
 constexpr const char* kInstead =
     "; sparse rows of many columns need no scaling: use KernelClassifier(Linear(), budget=Merge(500)) or "
@@ -64,7 +65,7 @@ std::int64_t MemoryShares::free(const RaceState& race, const std::vector<std::si
                                 std::size_t classes) const {
     std::size_t taken = outside + race.scaling_bytes() + race.mixture_bytes_for(classes) + race.errors.bytes();
     for (std::size_t place = 0; place < race.experts.size(); ++place) {
-        if (!race.is_trained(place)) taken += race.experts[place]->bytes();
+        if (!race.is_trained(place)) taken += race.experts[place]->most_bytes(classes);
         else if (contains(running, place)) taken += race.trained(place).weighing_bytes();
     }
     return static_cast<std::int64_t>(memory) - static_cast<std::int64_t>(taken);
@@ -87,6 +88,13 @@ Parts MemoryShares::parts(const RaceState& race, const std::vector<std::size_t>&
             const auto points = static_cast<double>(points_of(race, place, bytes, 1));
             if (points > most) bytes = static_cast<std::int64_t>(static_cast<double>(bytes) * most / points);
         }
+        return parts;
+    }
+    if (race.wide_columns) {  // a fixed number of points
+        for (auto& [place, bytes] : parts)
+            if (const std::size_t points = points_of(race, place, bytes, outputs_of(classes)); points > kWidePoints)
+                bytes = static_cast<std::int64_t>(static_cast<double>(bytes) * static_cast<double>(kWidePoints) /
+                                                  static_cast<double>(points));
         return parts;
     }
     if (begun == 0) return parts;

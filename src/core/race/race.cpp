@@ -47,6 +47,13 @@ std::vector<double> widened(const std::vector<double>& scores, std::size_t rows,
     return wide;
 }
 
+[[noreturn]] void refuse_value(double value, std::size_t row, std::size_t column) {
+    const char* kind = std::isnan(value) ? "NaN" : std::isinf(value) ? "infinity" : "a number that is too large";
+    char text[160];
+    std::snprintf(text, sizeof text, "Input X contains %s: row %zu, column %zu is %g", kind, row, column, value);
+    throw std::invalid_argument(text);
+}
+
 }  // namespace
 
 // ---- rows -----------------------------------------------------------------------------------------------------------------
@@ -71,6 +78,10 @@ void Race::begin(std::size_t width, std::size_t outside) {
 }
 
 void Race::widen(std::size_t width, std::size_t outside) {
+    if (state.wide_columns) {
+        state.wide_columns->width = width;
+        return;
+    }
     RaceState before(state);
     try {
         state.shares.outside = state.shares.memory > 0 ? outside : 0;
@@ -98,7 +109,7 @@ void Race::widen(std::size_t width, std::size_t outside) {
     }
 }
 
-void Race::check(const DenseRows<double>& rows) const {
+void Race::check(const RaceRows& rows) const {
     if (rows.width != state.width)
         throw std::invalid_argument("X has " + std::to_string(rows.width) +
                                     " features, but the model was started with " + std::to_string(state.width));
@@ -111,16 +122,11 @@ void Race::check(const DenseRows<double>& rows) const {
     if (largest < kLargest && doubt == 0) return;
     for (std::size_t i = 0; i < numbers; ++i) {
         const double value = rows.data[i];
-        if (std::abs(value) < kLargest) continue;
-        const char* kind = std::isnan(value) ? "NaN" : std::isinf(value) ? "infinity" : "a number that is too large";
-        char text[160];
-        std::snprintf(text, sizeof text, "Input X contains %s: row %zu, column %zu is %g", kind, i / rows.width,
-                      i % rows.width, value);
-        throw std::invalid_argument(text);
+        if (!(std::abs(value) < kLargest)) refuse_value(value, i / rows.width, i % rows.width);
     }
 }
 
-void Race::set_views(const DenseRows<double>& rows, Scaled& out) const {
+void Race::set_views(const RaceRows& rows, Scaled& out) const {
     const std::size_t numbers = rows.count * rows.width, all = state.scalings.size();
     out.at.resize(all + 1);
     out.singles_at.assign(all + 1, nullptr);
@@ -136,7 +142,7 @@ void Race::set_views(const DenseRows<double>& rows, Scaled& out) const {
         for (std::size_t i = 0; i < numbers; ++i) out.singles[s][i] = static_cast<float>(out.at[s][i]);
         out.singles_at[s] = out.singles[s].data();
     }
-    out.rows = {rows.count, rows.width, out.at, out.singles_at};
+    out.rows = {rows.count, rows.width, out.at, out.singles_at, rows.wide, rows.first, rows.weights};
 }
 
 // Calls work(expert) for each of these experts, each of which changes itself alone; on several threads where they store enough
@@ -162,7 +168,7 @@ void Race::follow(std::size_t scaling, const RowChange& change) {
     each_expert(std::move(places), [&](TrainedExpert& expert) { expert.follow(change); });
 }
 
-void Race::scale(const DenseRows<double>& rows, Scaled& out, bool single) {
+void Race::scale(const RaceRows& rows, Scaled& out, bool single) {
     const std::size_t numbers = rows.count * rows.width;
     out.scaled.resize(state.scalings.size());
     for (std::size_t s = 0; s < state.scalings.size(); ++s) {
@@ -178,7 +184,7 @@ void Race::scale(const DenseRows<double>& rows, Scaled& out, bool single) {
     set_views(rows, out);
 }
 
-void Race::apply_scalings(const DenseRows<double>& rows, Scaled& out) const {
+void Race::apply_scalings(const RaceRows& rows, Scaled& out) const {
     out.scaled.resize(state.scalings.size());
     for (std::size_t s = 0; s < state.scalings.size(); ++s) {
         out.scaled[s].resize(rows.count * rows.width);
@@ -200,10 +206,14 @@ std::uint64_t Race::due() const {
     return least;
 }
 
-Race::Step Race::cut(std::span<const double> labels, std::size_t start, std::size_t known) {
+Race::Step Race::cut(const RaceRows& rows, std::span<const double> labels, std::size_t start, std::size_t known) {
     if (state.quiet == 0) state.quiet = due();
     std::size_t stop = std::min(labels.size() - start, std::max<std::size_t>(64, kBlock / state.width));
     stop = start + static_cast<std::size_t>(std::min<std::uint64_t>(stop, state.quiet));
+    const bool counts = rows.weight(start) > 0;
+    for (std::size_t at = start + 1; at < stop; ++at)
+        if ((rows.weight(at) > 0) != counts) stop = at;
+    if (!counts) return {stop, std::max(state.classes(), known)};
     if (state.target) stop = start + state.target->run(labels.subspan(start, stop - start));
     if (state.task != Task::classification) return {stop, 0};
     std::size_t classes = std::max({state.classes(), known, static_cast<std::size_t>(labels[start]) + 1});
@@ -225,10 +235,22 @@ void Race::learn_expert(Expert& expert, const ScaledRows& rows, std::span<const 
     for (std::size_t r = 0; r < rows.count; ++r) out[r] = state.target->outside(out[r]);
 }
 
-void Race::step(const DenseRows<double>& rows, std::span<const double> labels, std::size_t classes,
-                std::vector<double>& out) {
+// With this many classes the expert of class means comes, or leaves if it takes too much memory.
+void Race::add_class_means(std::size_t classes) {
+    if (!state.means_scaling || classes < ClassMeans::kClasses) return;
+    if (!state.has_class_means) state.add_class_means();
+    auto& means = static_cast<ClassMeans&>(*state.experts.back());
+    if (!means.runs() || means.fits(classes)) return;
+    means.leave("left at event " + std::to_string(state.seen()) + ": its means take too much memory");
+    state.leave(state.experts.size() - 1);
+}
+
+void Race::step(const RaceRows& rows, std::span<const double> labels, std::size_t classes, std::vector<double>& out) {
     const std::size_t met = state.classes();
-    if (classes > std::max<std::size_t>(met, 2)) state.shares.add_classes(state, classes);
+    if (classes > std::max<std::size_t>(met, 2)) {
+        add_class_means(classes);
+        state.shares.add_classes(state, classes);
+    }
     if (state.task == Task::classification) state.mixture().add_classes(classes);
     scale(rows, scaled_, false);
     if (state.target && state.target->holds()) {
@@ -270,13 +292,32 @@ void Race::step(const DenseRows<double>& rows, std::span<const double> labels, s
         for (std::size_t line = 0; line < places.size(); ++line)
             expert_scores_.push_back({places[line], scores_.data() + line * each});
         mixed_.resize(rows.count * state.mixture().columns());
-        state.mixture().learn(expert_scores_, rows.count, labels, met, mixed_.data());
+        state.mixture().learn(expert_scores_, rows.count, labels, met, mixed_.data(), rows.weights);
         out.resize(each);
         scores_of(state.mixture(), mixed_.data(), rows.count, out.data());
     }
     if (state.task == Task::regression)
         for (std::size_t r = 0; r < rows.count; ++r) state.errors.learn({out.data() + r, 1}, unclipped.data() + r);
     finish_step(unclipped);
+}
+
+// Samples of weight 0, of which only the columns are followed; they are predicted by what was learned before.
+void Race::pass_over(const RaceRows& rows, std::size_t classes, std::vector<double>& out) {
+    if (state.task == Task::classification) {
+        if (classes > std::max<std::size_t>(state.classes(), 2)) {
+            add_class_means(classes);
+            state.shares.add_classes(state, classes);
+        }
+        state.mixture().add_classes(classes);
+    }
+    scale(rows, scaled_, false);
+    out.resize(rows.count * state.outputs());
+    score_scaled(scaled_.rows, out.data());
+    const bool begun = state.task != Task::classification || state.classes() > 0;
+    for (std::size_t place = 0; begun && place < state.experts.size(); ++place)
+        if (state.is_trained(place) && state.experts[place]->runs()) state.trained(place).pass_over(scaled_.rows);
+    state.mixture().pass_over(rows.count);
+    finish(rows.count);
 }
 
 // Targets as experts learn them: clipped, and clipped and scaled.
@@ -291,9 +332,13 @@ void Race::set_targets(std::span<const double> labels) {
 
 // Samples before the targets are measured: the median so far is predicted, and the experts learn them once it is known which
 // targets are wild.
-void Race::hold(const DenseRows<double>& rows, std::span<const double> labels, std::vector<double>& out) {
+void Race::hold(const RaceRows& rows, std::span<const double> labels, std::vector<double>& out) {
     state.held_rows.insert(state.held_rows.end(), rows.data, rows.data + rows.count * rows.width);
     state.held_labels.insert(state.held_labels.end(), labels.begin(), labels.end());
+    if (rows.weights || !state.held_weights.empty()) {
+        state.held_weights.resize(state.held_labels.size() - rows.count, 1.0);
+        for (std::size_t r = 0; r < rows.count; ++r) state.held_weights.push_back(rows.weight(r));
+    }
     out.resize(rows.count);
     state.target->unknown(labels, out.data());
     expert_scores_.clear();
@@ -305,14 +350,17 @@ void Race::hold(const DenseRows<double>& rows, std::span<const double> labels, s
 }
 
 void Race::learn_held() {
-    const std::vector<double> rows = std::move(state.held_rows), labels = std::move(state.held_labels);
-    state.held_rows = {}, state.held_labels = {};
-    const DenseRows<double> held{rows.data(), labels.size(), state.width};
+    const std::vector<double> rows = std::move(state.held_rows), labels = std::move(state.held_labels),
+                              weights = std::move(state.held_weights);
+    state.held_rows = {}, state.held_labels = {}, state.held_weights = {};
+    RaceRows held{{rows.data(), labels.size(), state.width}};
+    if (!weights.empty()) held.weights = weights.data();
     apply_scalings(held, scaled_);
     set_targets(labels);
     std::vector<double> unused(labels.size());
     for (const auto& expert : state.experts)
-        if (expert->runs()) learn_expert(*expert, scaled_.rows, clipped_, targets_, 0, unused.data());
+        if (expert->runs() && !expert->is_wide())
+            learn_expert(*expert, scaled_.rows, clipped_, targets_, 0, unused.data());
 }
 
 // What is due after a step.
@@ -325,7 +373,11 @@ void Race::finish_step(std::span<const double> labels) {
             state.trained(place).rescale_targets(*moved);
     }
     if (!state.held_labels.empty() && !state.target->holds()) learn_held();
-    state.quiet -= std::min<std::uint64_t>(state.quiet, labels.size());
+    finish(labels.size());
+}
+
+void Race::finish(std::size_t count) {
+    state.quiet -= std::min<std::uint64_t>(state.quiet, count);
     if (state.quiet > 0) return;
     each_expert(experts_to_weigh(), [&](TrainedExpert& expert) { expert.relearn(state.seen(), in_batch_); });
     if (state.shares.is_due(state.seen())) state.shares.move(state);
@@ -347,14 +399,29 @@ std::vector<std::size_t> Race::experts_to_weigh() const {
     return places;
 }
 
-void Race::learn_steps(const DenseRows<double>& rows, std::span<const double> labels, std::vector<double>* out,
-                       std::size_t known) {
+// Weights of samples times those of their classes.
+std::vector<double> Race::balanced(const RaceRows& rows, std::span<const double> labels) {
+    std::vector<double> weights(labels.size());
+    for (std::size_t r = 0; r < labels.size(); ++r) {
+        const auto label = static_cast<std::size_t>(labels[r]);
+        weights[r] = rows.weight(r);
+        if (weights[r] == 0) continue;
+        weights[r] *= state.balance.weight(label, true);
+        state.balance.count(label);
+    }
+    return weights;
+}
+
+void Race::learn_steps(RaceRows rows, std::span<const double> labels, std::vector<double>* out, std::size_t known) {
+    const std::vector<double> weights = state.balance.on ? balanced(rows, labels) : std::vector<double>();
+    if (state.balance.on) rows.weights = weights.data();
     std::vector<std::pair<std::size_t, std::vector<double>>> parts;
     std::vector<double> part;
     for (std::size_t start = 0; start < labels.size();) {
-        const Step next = cut(labels, start, known);
+        const Step next = cut(rows, labels, start, known);
         const std::size_t count = next.stop - start;
-        step({rows.row(start), count, rows.width}, labels.subspan(start, count), next.classes, part);
+        if (rows.weight(start) > 0) step(rows.part(start, count), labels.subspan(start, count), next.classes, part);
+        else pass_over(rows.part(start, count), next.classes, part);
         if (out) parts.emplace_back(count, part);
         start = next.stop;
         if (poll) poll();
@@ -366,14 +433,9 @@ void Race::learn_steps(const DenseRows<double>& rows, std::span<const double> la
     }
 }
 
-std::vector<double> Race::learn(const DenseRows<double>& rows, std::span<const double> labels, bool want,
-                                std::size_t known) {
+std::vector<double> Race::learn(const RaceRows& rows, std::span<const double> labels, bool want, std::size_t known) {
     check(rows);
-    if (state.task == Task::classification) {
-        std::size_t classes = known;
-        for (const double label : labels) classes = std::max(classes, static_cast<std::size_t>(label) + 1);
-        state.shares.check(state, classes);
-    }
+    check_classes(labels, known);
     std::vector<double> out;
     if (want) out.reserve(rows.count * state.outputs());
     RaceState before(state);
@@ -386,17 +448,25 @@ std::vector<double> Race::learn(const DenseRows<double>& rows, std::span<const d
     return out;
 }
 
-void Race::learn_one(const double* row, std::size_t width, double label) {
-    const DenseRows<double> rows{row, 1, width};
+void Race::check_classes(std::span<const double> labels, std::size_t known) const {
+    if (state.task != Task::classification) return;
+    std::size_t classes = known;
+    for (const double label : labels) classes = std::max(classes, static_cast<std::size_t>(label) + 1);
+    state.shares.check(state, classes);
+}
+
+void Race::learn_one(const double* row, std::size_t width, double label, double weight) {
+    RaceRows rows{{row, 1, width}};
+    if (weight != 1) rows.weights = &weight;
     check(rows);
-    if (learn_single(row, label)) return;
+    if (learn_single(rows, label)) return;
     learn(rows, {&label, 1}, false, 0);
 }
 
 // A single sample without a new class and after which nothing is due: planned by all experts, then committed by all. False, and
 // nothing is changed, if it has to be learned as a chunk.
-bool Race::learn_single(const double* row, double label) {
-    if (state.quiet < 2 || state.seen() == 0 ||
+bool Race::learn_single(RaceRows row, double label) {
+    if (state.quiet < 2 || !(row.weight(0) > 0) || state.seen() == 0 ||
         (state.target && (!state.target->is_known() || state.target->may_move(label))))
         return false;
     std::size_t classes = 0;
@@ -404,6 +474,9 @@ bool Race::learn_single(const double* row, double label) {
         classes = state.classes();
         if (!(label >= 0 && label < static_cast<double>(classes))) return false;
     }
+    double given = row.weight(0);
+    if (state.balance.on) given *= state.balance.weight(static_cast<std::size_t>(label), true);
+    row.weights = given == 1 ? nullptr : &given;
     const std::size_t outputs = outputs_of(classes), all = state.experts.size();
     planned_.assign(all, 0);
     scores_.resize(all * outputs);
@@ -415,7 +488,7 @@ bool Race::learn_single(const double* row, double label) {
     bool whole = true;
     try {
         mixed_.resize(mixture ? mixture->columns() : all);
-        scale({row, 1, state.width}, scaled_, true);
+        scale(row, scaled_, true);
         for (std::size_t place = 0; whole && place < all; ++place) {
             Expert& expert = *state.experts[place];
             if (!expert.runs()) continue;
@@ -426,6 +499,7 @@ bool Race::learn_single(const double* row, double label) {
             expert_scores_.push_back({place, out});
         }
         if (whole) std::visit([](auto& m) { m.make_room(); }, state.mixed);
+        state.balance.make_room(classes);
     } catch (...) {
         for (auto& scaling : state.scalings) scaling.rollback();
         throw;
@@ -437,7 +511,7 @@ bool Race::learn_single(const double* row, double label) {
     for (std::size_t place = 0; place < all; ++place)
         if (planned_[place]) state.experts[place]->commit();
     if (mixture) {
-        mixture->learn(expert_scores_, 1, {&clipped, 1}, classes, mixed_.data());
+        mixture->learn(expert_scores_, 1, {&clipped, 1}, classes, mixed_.data(), row.weights);
         if (state.task == Task::regression) state.errors.learn({mixed_.data(), 1}, &label);
     } else {
         std::fill(mixed_.begin(), mixed_.end(), elementary::kNaN);
@@ -445,14 +519,67 @@ bool Race::learn_single(const double* row, double label) {
         std::get<NoveltyMixture>(state.mixed).learn(mixed_);
     }
     if (state.target) state.target->learn({&label, 1});
+    if (state.balance.on) state.balance.count(static_cast<std::size_t>(label));
     --state.quiet;
     return true;
 }
 
+// ---- sparse rows of very many columns ---------------------------------------------------------------------------------------
+
+void Race::check(const SparseRows<double>& rows) const {
+    if (!state.wide_columns || rows.width != state.wide_columns->width)
+        throw std::invalid_argument("X has " + std::to_string(rows.width) +
+                                    " features, but the model was started with " +
+                                    std::to_string(state.wide_columns ? state.wide_columns->width : state.width));
+    for (std::size_t r = 0; r < rows.count; ++r)
+        for (std::size_t k = 0; k < rows.nonzeros(r); ++k)
+            if (!(std::abs(rows.values(r)[k]) < kLargest))
+                refuse_value(rows.values(r)[k], r, static_cast<std::size_t>(rows.columns(r)[k]));
+}
+
+RaceRows Race::hashed(const WideChunk& chunk) {
+    const std::size_t count = chunk.start.size() - 1;
+    return {{chunk.sketch.data(), count, WideColumns::kSketch}, &chunk, 0};
+}
+
+std::vector<double> Race::learn(const SparseRows<double>& rows, std::span<const double> labels, bool want,
+                                std::size_t known, const double* weights) {
+    check(rows);
+    if (rows.count == 1 && !want && !weights && known <= state.classes()) {
+        state.wide_columns->learn(rows, wide_);
+        try {
+            if (learn_single(hashed(wide_), labels[0])) return {};
+        } catch (...) {
+            state.wide_columns->rollback();
+            throw;
+        }
+        state.wide_columns->rollback();
+    }
+    check_classes(labels, known);
+    std::vector<double> out;
+    RaceState before(state);
+    try {
+        state.wide_columns->learn(rows, wide_);
+        RaceRows all = hashed(wide_);
+        all.weights = weights;
+        learn_steps(all, labels, want ? &out : nullptr, known);
+    } catch (...) {
+        state = std::move(before);
+        throw;
+    }
+    return out;
+}
+
+void Race::score(const SparseRows<double>& rows, double* out) const {
+    check(rows);
+    WideChunk chunk;
+    state.wide_columns->scale(rows, chunk);
+    score(hashed(chunk), out);
+}
+
 // ---- batches --------------------------------------------------------------------------------------------------------------
 
-void Race::learn_batch(const DenseRows<double>& rows, std::span<const double> labels, std::size_t known,
-                       std::size_t passes) {
+void Race::learn_batch(const RaceRows& rows, std::span<const double> labels, std::size_t known, std::size_t passes) {
     const bool automatic = passes == 0;
     const std::size_t count = labels.size(), tail = automatic ? std::min(kMostKept, count / 5) : 0, head = count - tail;
     in_batch_ = true;
@@ -460,7 +587,7 @@ void Race::learn_batch(const DenseRows<double>& rows, std::span<const double> la
         if (automatic && tail < kLeastKept) {
             learn(rows, labels, false, known);
         } else {
-            const DenseRows<double> first{rows.data, head, rows.width}, rest{rows.row(head), tail, rows.width};
+            const RaceRows first = rows.part(0, head), rest = rows.part(head, tail);
             learn(first, labels.first(head), false, known);
             const std::size_t often = automatic ? passes_that_help(rows, labels, head) : passes;
             if (!automatic) {
@@ -478,8 +605,8 @@ void Race::learn_batch(const DenseRows<double>& rows, std::span<const double> la
 }
 
 // As many passes over the first rows as lower the error on the others.
-std::size_t Race::passes_that_help(const DenseRows<double>& rows, std::span<const double> labels, std::size_t head) {
-    const DenseRows<double> first{rows.data, head, rows.width}, rest{rows.row(head), rows.count - head, rows.width};
+std::size_t Race::passes_that_help(const RaceRows& rows, std::span<const double> labels, std::size_t head) {
+    const RaceRows first = rows.part(0, head), rest = rows.part(head, rows.count - head);
     double best = tail_error(rest, labels.subspan(head));
     std::size_t often = 1;
     while (often < kMostPasses) {
@@ -495,23 +622,28 @@ std::size_t Race::passes_that_help(const DenseRows<double>& rows, std::span<cons
     return often;
 }
 
-double Race::tail_error(const DenseRows<double>& rows, std::span<const double> labels) const {
+double Race::tail_error(const RaceRows& rows, std::span<const double> labels) const {
     const std::size_t outputs = state.outputs();
     std::vector<double> scores(rows.count * outputs);
     score(rows, scores.data());
     double total = 0;
     for (std::size_t r = 0; r < rows.count; ++r) {
         const double* row = scores.data() + r * outputs;
-        if (state.task == Task::regression) total += std::abs(row[0] - labels[r]);
+        if (state.task == Task::regression) total += rows.weight(r) * std::abs(row[0] - labels[r]);
         else
-            total += static_cast<double>(outputs == 1 ? row[0] >= 0 : std::max_element(row, row + outputs) - row) !=
+            total += rows.weight(r) *
+                         static_cast<double>(outputs == 1 ? row[0] >= 0 : std::max_element(row, row + outputs) - row) !=
                      labels[r];
     }
     return total / static_cast<double>(rows.count);
 }
 
 // One more pass of the learners over the last samples.
-void Race::revisit(const DenseRows<double>& rows, std::span<const double> labels) {
+void Race::revisit(RaceRows rows, std::span<const double> labels) {
+    std::vector<double> weights(state.balance.on ? rows.count : 0);
+    for (std::size_t r = 0; r < weights.size(); ++r)
+        weights[r] = rows.weight(r) * state.balance.weight(static_cast<std::size_t>(labels[r]), false);
+    if (state.balance.on) rows.weights = weights.data();
     apply_scalings(rows, scaled_);
     const bool known = state.target && state.target->is_known();
     set_targets(labels);
@@ -527,7 +659,7 @@ void Race::revisit(const DenseRows<double>& rows, std::span<const double> labels
 
 // ---- scores ---------------------------------------------------------------------------------------------------------------
 
-void Race::score_expert(const Expert& expert, const DenseRows<double>& rows, double* out) const {
+void Race::score_expert(const Expert& expert, const RaceRows& rows, double* out) const {
     check(rows);
     Scaled scaled;
     apply_scalings(rows, scaled);
@@ -536,14 +668,18 @@ void Race::score_expert(const Expert& expert, const DenseRows<double>& rows, dou
         for (std::size_t r = 0; r < rows.count; ++r) out[r] = state.target->outside(out[r]);
 }
 
-void Race::score(const DenseRows<double>& rows, double* out) const {
+void Race::score(const RaceRows& rows, double* out) const {
     check(rows);
+    Scaled scaled;
+    apply_scalings(rows, scaled);
+    score_scaled(scaled.rows, out);
+}
+
+void Race::score_scaled(const ScaledRows& rows, double* out) const {
     if (state.target && state.target->holds()) {
         std::fill_n(out, rows.count, state.target->robust()->median());
         return;
     }
-    Scaled scaled;
-    apply_scalings(rows, scaled);
     const std::size_t classes = state.classes(), outputs = outputs_of(classes), each = rows.count * outputs;
     const auto* mixture = std::get_if<Mixture>(&state.mixed);
     std::vector<std::size_t> places;
@@ -553,7 +689,7 @@ void Race::score(const DenseRows<double>& rows, double* out) const {
     auto work = [&](std::size_t line) {
         const Expert& expert = *state.experts[places[line]];
         double* to = scores.data() + line * each;
-        expert.score(scaled.rows, classes, to);
+        expert.score(rows, classes, to);
         if (state.target && expert.scales_target)
             for (std::size_t r = 0; r < rows.count; ++r) to[r] = state.target->outside(to[r]);
     };

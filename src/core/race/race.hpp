@@ -11,15 +11,28 @@
 #include <variant>
 #include <vector>
 
+#include "core/adapt/class_balance.hpp"
 #include "core/adapt/intervals.hpp"
 #include "core/mixture/mixture.hpp"
 #include "core/mixture/novelty_mixture.hpp"
+#include "core/race/class_means.hpp"
 #include "core/race/expert.hpp"
 #include "core/race/memory_shares.hpp"
 #include "core/race/race_scaling.hpp"
 #include "core/race/race_target.hpp"
 
 namespace gristmill {
+
+// Dense rows, and the non-zeros of the sparse rows that they were hashed from, if there are any.
+struct RaceRows : DenseRows<double> {
+    const WideChunk* wide = nullptr;
+    std::size_t first = 0;  // position of the first row among those of `wide`
+    const double* weights = nullptr;  // of the rows; all 1 if there are none
+    double weight(std::size_t row) const { return weights ? weights[row] : 1.0; }
+    RaceRows part(std::size_t start, std::size_t n) const {
+        return {{row(start), n, width}, wide, first + start, weights ? weights + start : nullptr};
+    }
+};
 
 struct RaceState {
     RaceState(Task task, std::size_t experts, double share, std::size_t memory);
@@ -36,6 +49,12 @@ struct RaceState {
     std::optional<RaceTarget> target;
     std::vector<double> held_rows, held_labels;  // samples that are learned once the targets are measured
     MemoryShares shares;
+    std::optional<WideColumns>
+        wide_columns;  // of sparse rows, which are hashed to `width` numbers for experts that store points
+    std::optional<std::size_t> means_scaling;  // of the expert of class means, where one may come
+    bool has_class_means = false;  // it is the last of the experts
+    ClassBalance balance;  // on: samples are weighed by how often their class came
+    std::vector<double> held_weights;  // empty if all are 1
     std::uint64_t quiet = 0;  // samples before which nothing is due; 0: not computed yet
 
     Mixture& mixture() { return std::get<Mixture>(mixed); }
@@ -54,6 +73,8 @@ struct RaceState {
     void leave(std::size_t expert) {
         std::visit([&](auto& m) { m.leave(expert); }, mixed);
     }
+    void add_class_means();
+    void drop_class_means();
     std::size_t bytes() const;
     std::size_t scaling_bytes() const;  // of scalings and targets, at most
     std::size_t early_bytes() const;  // of these, what the first samples take
@@ -78,18 +99,21 @@ class Race {
     void begin(std::size_t width, std::size_t outside = 0);
     void widen(std::size_t width, std::size_t outside = 0);
 
-    void check(const DenseRows<double>& rows) const;
+    void check(const RaceRows& rows) const;
     // One pass over a chunk; known: classes that are known beforehand. Returns the scores of each sample before it was learned,
     // `outputs()` numbers each, if `want`.
-    std::vector<double> learn(const DenseRows<double>& rows, std::span<const double> labels, bool want,
-                              std::size_t known);
-    void learn_one(const double* row, std::size_t width, double label);
+    std::vector<double> learn(const RaceRows& rows, std::span<const double> labels, bool want, std::size_t known);
+    void learn_one(const double* row, std::size_t width, double label, double weight = 1);
     // passes: 0 for as many as lower the error on a tail that is held out.
-    void learn_batch(const DenseRows<double>& rows, std::span<const double> labels, std::size_t known,
-                     std::size_t passes);
-    void score(const DenseRows<double>& rows, double* out) const;
+    void learn_batch(const RaceRows& rows, std::span<const double> labels, std::size_t known, std::size_t passes);
+    void score(const RaceRows& rows, double* out) const;
+    // Sparse rows of very many columns. requires: `state.wide_columns`.
+    void check(const SparseRows<double>& rows) const;
+    std::vector<double> learn(const SparseRows<double>& rows, std::span<const double> labels, bool want,
+                              std::size_t known, const double* weights = nullptr);
+    void score(const SparseRows<double>& rows, double* out) const;
     // Scores of one expert, in the units of the targets.
-    void score_expert(const Expert& expert, const DenseRows<double>& rows, double* out) const;
+    void score_expert(const Expert& expert, const RaceRows& rows, double* out) const;
 
     RaceState state;
     std::function<void()> poll;  // called between steps; may throw
@@ -108,30 +132,36 @@ class Race {
     };
     void each_expert(std::vector<std::size_t> places, const std::function<void(TrainedExpert&)>& work);
     void follow(std::size_t scaling, const RowChange& change);
-    void scale(const DenseRows<double>& rows, Scaled& out, bool single);
-    void apply_scalings(const DenseRows<double>& rows, Scaled& out) const;
-    void set_views(const DenseRows<double>& rows, Scaled& out) const;
+    void scale(const RaceRows& rows, Scaled& out, bool single);
+    void apply_scalings(const RaceRows& rows, Scaled& out) const;
+    void set_views(const RaceRows& rows, Scaled& out) const;
     std::uint64_t due() const;
-    Step cut(std::span<const double> labels, std::size_t start, std::size_t known);
-    void step(const DenseRows<double>& rows, std::span<const double> labels, std::size_t classes,
-              std::vector<double>& out);
+    Step cut(const RaceRows& rows, std::span<const double> labels, std::size_t start, std::size_t known);
+    void step(const RaceRows& rows, std::span<const double> labels, std::size_t classes, std::vector<double>& out);
     void learn_expert(Expert& expert, const ScaledRows& rows, std::span<const double> labels,
                       std::span<const double> inside, std::size_t classes, double* out);
-    void hold(const DenseRows<double>& rows, std::span<const double> labels, std::vector<double>& out);
+    void hold(const RaceRows& rows, std::span<const double> labels, std::vector<double>& out);
     void learn_held();
+    void add_class_means(std::size_t classes);
     void set_targets(std::span<const double> labels);
+    void pass_over(const RaceRows& rows, std::size_t classes, std::vector<double>& out);
+    void score_scaled(const ScaledRows& rows, double* out) const;
+    void finish(std::size_t count);
     void finish_step(std::span<const double> labels);
     std::vector<std::size_t> experts_to_weigh() const;
-    void learn_steps(const DenseRows<double>& rows, std::span<const double> labels, std::vector<double>* out,
-                     std::size_t known);
-    void revisit(const DenseRows<double>& rows, std::span<const double> labels);
-    std::size_t passes_that_help(const DenseRows<double>& rows, std::span<const double> labels, std::size_t head);
-    double tail_error(const DenseRows<double>& rows, std::span<const double> labels) const;
-    bool learn_single(const double* row, double label);
+    void learn_steps(RaceRows rows, std::span<const double> labels, std::vector<double>* out, std::size_t known);
+    void revisit(RaceRows rows, std::span<const double> labels);
+    std::size_t passes_that_help(const RaceRows& rows, std::span<const double> labels, std::size_t head);
+    double tail_error(const RaceRows& rows, std::span<const double> labels) const;
+    bool learn_single(RaceRows row, double label);
+    std::vector<double> balanced(const RaceRows& rows, std::span<const double> labels);
+    void check_classes(std::span<const double> labels, std::size_t known) const;
+    static RaceRows hashed(const WideChunk& chunk);
 
     bool in_batch_ = false;  // a batch is learned: column weights are renewed for all experts, whatever it costs
     // Scratch memory.
     Scaled scaled_;
+    WideChunk wide_;
     std::vector<double> scores_, targets_, clipped_, mixed_;
     std::vector<Mixture::ExpertScores> expert_scores_;
     std::vector<std::uint8_t> planned_;

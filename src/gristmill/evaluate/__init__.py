@@ -8,6 +8,7 @@ from .displays.answers import ExplanationDisplay, IntervalDisplay, ReliabilityDi
 from .displays.race import RaceDisplay
 from .displays.relevance import RelevanceDisplay
 from .displays.runs import BudgetDisplay, NoveltyDisplay, PrequentialDisplay, SupportDisplay
+from .metrics import Threshold, threshold
 from .report import Report
 from .result import Comparison, Result
 from .run import compare, prequential
@@ -28,7 +29,9 @@ __all__ = [
     "Result",
     "SearchResult",
     "SupportDisplay",
+    "Threshold",
     "compare",
     "prequential",
     "search",
+    "threshold",
 ]

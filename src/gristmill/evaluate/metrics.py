@@ -1,14 +1,17 @@
-"""Metrics of a stream: tallies in constant memory that know their value at any time."""
+"""Metrics of a stream: tallies in constant memory that know their value at any time; thresholds by costs or F1."""
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .._common.types import Json
+from .._common.ranges import is_real
+from .._common.types import Json, Labels, Table
 
 
 class PredictionBatch(NamedTuple):
@@ -158,6 +161,35 @@ class RocAuc(Tally):
         return counts
 
 
+class AveragePrecision(RocAuc):
+    """Mean precision over the events of the upper class (two classes), or over the anomalies: for rare events.
+
+    Sum of the precision at each threshold times the recall it adds, as in scikit-learn. Constant memory, by bins as in
+    `roc_auc`.
+    """
+
+    name = "average_precision"
+
+    def value(self) -> float:
+        low, high = (self._histogram(key) for key in ("low", "high"))
+        wanted, others = (high, low) if self._upper else (low[::-1], high[::-1])
+        if not wanted.sum():
+            return float("nan")
+        found = np.cumsum(wanted[::-1])
+        precision = found / np.maximum(found + np.cumsum(others[::-1]), 1)
+        return float(np.dot(wanted[::-1], precision) / found[-1])
+
+    def add(self, batch: PredictionBatch) -> None:
+        if batch.scores.ndim != 1:
+            raise ValueError("average_precision is defined for two classes; this model has more: use balanced_accuracy")
+        super().add(batch)
+        self.state.update(upper={} if batch.classes is None else {"yes": 1})
+
+    @property
+    def _upper(self) -> bool:
+        return bool(self.state.get("upper", True))
+
+
 class MeanAbsoluteError(Tally):
     name = "mae"
     tasks = ("regression",)
@@ -205,6 +237,7 @@ _ALL: dict[str, type[Tally]] = {
         BalancedAccuracy,
         LogLoss,
         RocAuc,
+        AveragePrecision,
         MeanAbsoluteError,
         RootMeanSquaredError,
         AlarmRate,
@@ -239,3 +272,104 @@ def choose(names: Any, task: str) -> list[type[Tally]]:
             fitting = [name for name, other in _ALL.items() if task in other.tasks]
             raise ValueError(f"{tally.name} is a metric for {' and '.join(tally.tasks)}, not for {task}: use {fitting}")
     return chosen
+
+
+@dataclasses.dataclass(frozen=True)
+class Threshold:
+    """What `threshold` found.
+
+    Attributes
+    ----------
+    cut : float
+        The upper class is predicted for scores of at least so much.
+    value : float
+        The mean cost per event, or F1, with this cut on the events that it was learned from.
+    at_zero : float
+        The same with the cut at 0, which is that of `predict`.
+    """
+
+    cut: float
+    value: float
+    at_zero: float
+
+    def predict(self, model: Any, X: Table) -> Labels:
+        """The class of each event by this cut."""
+        return model.classes_[(np.asarray(model.decision_function(X)) >= self.cut).astype(int)]
+
+
+def threshold(scores: Labels, y: Labels, *, cost: tuple[float, float] | None = None) -> Threshold:
+    """Learn from prequential scores at which score the upper of two classes is best predicted.
+
+    The scores were made before each event was learned, so that the cut is not fitted to what the model has seen.
+
+    Parameters
+    ----------
+    scores : array
+        One number an event, as `prequential` returns it.
+    y : labels
+        The upper class is the larger of the two.
+    cost : (float, float), optional
+        What a false alarm and what a miss costs: the cut has the lowest mean cost. By default it has the largest F1 of the
+        upper class.
+
+    Returns
+    -------
+    Threshold
+
+    References
+    ----------
+    C. Elkan, The Foundations of Cost-Sensitive Learning, IJCAI 2001.
+    Z. Lipton, C. Elkan, B. Naryanaswamy, Optimal Thresholding of Classifiers to Maximize F1 Measure, ECML 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import AutoClassifier
+    >>> from gristmill.evaluate import threshold
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(3000, 3))
+    >>> y = X[:, 0] + rng.normal(size=3000) > 2.5
+    >>> model = AutoClassifier()
+    >>> found = threshold(model.prequential(X, y), y, cost=(1, 10))
+    >>> found.cut < 0, found.value < found.at_zero
+    (True, True)
+    """
+    score, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
+    if score.ndim != 1 or labels.shape != score.shape:
+        raise ValueError(
+            f"threshold: scores and y must be one number and one label an event, got shapes {score.shape} and {labels.shape}"
+        )
+    if not np.isfinite(score).all():
+        raise ValueError(f"threshold: score {int(np.flatnonzero(~np.isfinite(score))[0])} is not finite")
+    classes = np.unique(labels)
+    if len(classes) != 2:
+        raise ValueError(f"threshold: y must have two classes, got {len(classes)}")
+    upper = labels == classes[-1]
+    order = np.argsort(-score, kind="stable")
+    ranked = score[order]
+    # With the k highest scores predicted as the upper class, for each k that does not split equal scores.
+    hits = np.concatenate([[0], np.cumsum(upper[order])])
+    alarms = np.arange(len(score) + 1)
+    whole = np.concatenate([[True], ranked[1:] != ranked[:-1], [True]])
+    if cost is None:
+        values = 2.0 * hits / np.maximum(alarms + upper.sum(), 1)
+        best = int(np.argmax(np.where(whole, values, -np.inf)))
+    else:
+        alarm, miss = _costs(cost)
+        values = (alarm * (alarms - hits) + miss * (upper.sum() - hits)) / len(score)
+        best = int(np.argmin(np.where(whole, values, np.inf)))
+    if best == 0:
+        cut = float(np.nextafter(ranked[0], np.inf))
+    elif best == len(ranked):
+        cut = float(ranked[-1])
+    else:
+        cut = float((ranked[best - 1] + ranked[best]) / 2)
+        cut = cut if cut > ranked[best] else float(ranked[best - 1])
+    return Threshold(cut, float(values[best]), float(values[int((score >= 0).sum())]))
+
+
+def _costs(cost: Sequence[float]) -> tuple[float, float]:
+    pair = isinstance(cost, tuple | list) and len(cost) == 2
+    if not pair or not all(is_real(each) and each >= 0 for each in cost) or not sum(cost) > 0:
+        raise ValueError(f"threshold: cost must be two numbers >= 0, of a false alarm and of a miss, got {cost!r}")
+    return float(cost[0]), float(cost[1])

@@ -255,6 +255,11 @@ def _learner(model: Any, rows: Rows, names: tuple[str, ...]) -> Description:
             type(model).__name__, task, names, rows, (), 1, mixture=detector, offset=margin, seen=int(core.seen)
         )
     if isinstance(core, RaceCore):
+        if core.is_wide:
+            raise ExportError(
+                f"{type(model).__name__} has learned sparse rows of {core.width:,} columns, whose scaled and hashed weights "
+                "no format has; export KernelClassifier(Linear()) or KernelRegressor(Linear()) over fewer columns"
+            )
         views = core.experts()
         core = views[0].race
         found = _race(model, views, rows, names)
@@ -400,8 +405,14 @@ def _widened(expert: Expert, outputs: int) -> Expert:
 
 def _simple_expert(view: ExpertView) -> Expert:
     """One without a kernel: a class or a number, or a linear model of the standardised columns."""
-    from ..race.baselines import Line, LineOfChanges
+    from ..race.baselines import ClassMeans, Line, LineOfChanges
     from ..race.expert import scaler_of
+
+    if isinstance(view.spec.asked, ClassMeans):
+        raise ExportError(
+            f"a race of {view.race.classes} classes has an expert of class means, which no format has; export one of its "
+            "experts: leader_, or a KernelClassifier alone"
+        )
 
     race, width = view.race, view.race.width
     if not isinstance(view.spec.asked, Line | LineOfChanges):

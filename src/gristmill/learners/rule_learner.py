@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from collections.abc import Hashable
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import persist
+from .._base import late_labels
 from .._base.estimator import Run, StreamEstimator, refuse_no_weight
 from .._base.tasks import ClassWeight, Encoded, Scores
 from .._common import inputs
@@ -115,10 +117,25 @@ class RuleLearner(StreamEstimator):
         """Learn from X, y as `partial_fit` does, and return what was predicted for each event before."""
         return self._learn(X, y, sample_weight, want_scores=True)
 
-    def learn_one(self, x: object, y: Labels = None, sample_weight: float = 1.0) -> None:
-        """Learn one event."""
+    def learn_one(self, x: object, y: Labels = None, sample_weight: float = 1.0, id: Hashable = None) -> None:
+        """Learn one event.
+
+        Parameters
+        ----------
+        x : one event
+        y : label or target
+        sample_weight : float >= 0, default=1.0
+            Multiplies the loss of the event.
+        id : hashable, optional
+            Of an event whose label comes later, by `label(id, y)`; it is learned then.
+        """
+        if id is not None:
+            self._wait(id, x, y)
+            return
         if sample_weight != 1.0 or not self._learned(x, y):
             self._learn(inputs.single(x), [y], None if sample_weight == 1.0 else [sample_weight])
+
+    label, n_waiting_, _wait = late_labels.label, late_labels.n_waiting_, late_labels.wait
 
     # ---- what is learned --------------------------------------------------------------------------------------
 

@@ -31,6 +31,11 @@ def merged(models: list[Any], size: object, weights: object) -> Any:
     shares = shares_of(models, weights)
     if any(isinstance(run.core, _core.Detector) for run in runs):
         return _merged_detectors(models, size, shares)
+    for at, (model, run) in enumerate(zip(models, runs, strict=True)):
+        if run.core.is_wide:
+            raise ValueError(
+                f"merge: model {at}, {type(model).__name__}, has learned sparse rows: its weights are not merged"
+            )
     for at, model in enumerate(models[1:], 1):
         _check_alike(models[0], model, at)
     fresh = _like(models[0], size)
@@ -76,9 +81,9 @@ def _like(first: Any, size: object) -> Any:
 
 def _check_alike(first: Any, other: Any, at: int) -> None:
     """Refuse, by name, races that are not of the same experts."""
-    mine, its = core_of(first).experts(), core_of(other).experts()
+    mine, its = core_of(first).experts(late=False), core_of(other).experts(late=False)
     check_columns(first, other, at)
-    for name in ("share", "alarm_rate"):
+    for name in ("share", "alarm_rate", "class_weight"):
         a, b = getattr(first, name, None), getattr(other, name, None)
         if a != b:
             raise ValueError(f"merge: models 0 and {at} have different parts: {name} is {a!r} and {b!r}")
@@ -114,7 +119,7 @@ class _Races:
     """
 
     def __init__(self, runs: list[Run], shares: Floats, fresh: Any) -> None:
-        self.experts = [run.core.experts() for run in runs]
+        self.experts = [run.core.experts(late=False) for run in runs]
         self.races = [views[0].race for views in self.experts]
         self.shares = shares
         self.labels = LabelTable()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
+from .._base import late_labels
 from .._base.estimator import StreamEstimator
 from .._common.ranges import count, one_of, optional
 from .._common.types import Fields, FileFields, Fitted, Labels, Options
@@ -157,8 +158,21 @@ class Prepared(StoredEstimator):
         """Learn as `partial_fit` does, and return the interval of each event before it was learned."""
         return self._learn("prequential_interval", X, y, {"coverage": coverage})
 
-    def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:
-        """Learn one event: a vector, or a dict by names of columns."""
+    def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0, id: Hashable = None) -> None:
+        """Learn one event: a vector, or a dict by names of columns.
+
+        Parameters
+        ----------
+        x : vector or dict
+        y : label or target
+        sample_weight : float >= 0, default=1.0
+            For a learner that takes weights.
+        id : hashable, optional
+            Of an event whose label comes later, by `label(id, y)`; it is learned then.
+        """
+        if id is not None:
+            self._wait(id, x, y)
+            return
         pipeline = self._pipeline
         if sample_weight == 1.0 and pipeline is not None and not (self._changed or pipeline.model._changed):
             events = pipeline.events
@@ -220,6 +234,8 @@ class Prepared(StoredEstimator):
         if isinstance(x, np.ndarray) and x.ndim == 1:
             return x[None]
         return [x.to_dict()] if hasattr(x, "to_dict") else [x]
+
+    label, n_waiting_, _wait = late_labels.label, late_labels.n_waiting_, late_labels.wait
 
     # ---- answers -------------------------------------------------------------------------------------------
 
@@ -304,6 +320,12 @@ class Prepared(StoredEstimator):
             return found
         shares = dict(zip(self.table_.names, self.relevance_.tolist(), strict=True))
         return dataclasses.replace(found, relevance=shares)
+
+    @_if_the_model_has
+    def report(self) -> Any:
+        """The report of a learner that runs a race: weights, errors and stored points of its experts."""
+        pipeline = self._started()
+        return pipeline.read(lambda: pipeline.model.report())
 
     @_if_the_model_has
     def score_samples(self, X: Any) -> Any:
@@ -400,6 +422,14 @@ class Prepared(StoredEstimator):
     def _by_column(self) -> tuple[object, tuple[Renewal, ...]]:
         pipeline = self._pipeline
         found = None if pipeline is None else pipeline.relevance
+        if (
+            pipeline is not None
+            and found is None
+            and pipeline.table is not None
+            and hasattr(pipeline.model, "relevance_")
+        ):
+            table = pipeline.table  # of a race, whose experts weigh the columns
+            return pipeline.read(lambda: (table.by_column(pipeline.model.relevance_), ()))
         if pipeline is None or found is None:
             raise AttributeError  # __getattr__ says why
         return pipeline.read(lambda: found.by_column(pipeline.table))

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from .._base.estimator import Run
+from .. import persist
+from .._base import late_labels
+from .._base.estimator import Run, refuse_no_weight
 from .._base.predictors import Classifier, Regressor
 from .._base.tasks import Regression, Scores
+from .._common import inputs
 from .._common.ranges import bytes_in, count, is_whole
-from .._common.types import RandomState
+from .._common.types import Fields, Labels, RandomState, Table
+from ..learners.rule_learner import RuleLearner
 from ..prepared.target_scaler import TargetScale
 from . import expert_sets
 from .baselines import Trivial
+from .core import RaceCore
 from .expert import target_of
-from .race import TARGETS, Racing, _task_of_all
+from .race import (
+    SHARE,
+    TARGETS,
+    Racing,
+    _task_of_all,
+    partial_fit_classes,
+    partial_fit_numbers,
+    prequential_classes,
+    prequential_numbers,
+)
 
 #: of AutoClassifier and AutoRegressor
 _PARAMETERS = """memory : int or str, default="1 MB"
@@ -36,18 +50,62 @@ class Auto(Racing):
     experts: Any
     passes: Any = 1
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything and learn from X, y, in order; in several passes where `passes` says so."""
-        self._learn(X, y, fresh=True, passes=self.passes)
+    def fit(self, X: Table, y: Labels = None, sample_weight: Labels = None) -> Self:
+        """Forget everything and learn from X, y, in order; in several passes where `passes` says so.
+
+        Parameters
+        ----------
+        X : array, DataFrame, or sparse matrix or array
+        y : labels or targets
+        sample_weight : array of numbers >= 0, optional
+            Multiplies the losses of an event; an event of weight 0 is counted and scaled, and not learned.
+        """
+        refuse_no_weight(sample_weight)
+        self._learn(X, y, sample_weight, fresh=True, passes=self.passes)
         return self
+
+    def begin_core(self, run: Run, X: Any) -> Any:
+        if self.experts is None and inputs.is_sparse(X) and X.shape[1] > expert_sets.MANY:
+            return self._fresh_sparse(int(X.shape[1]))
+        return super().begin_core(run, X)
+
+    def _fresh_sparse(self, columns: int, parts: Any = None) -> RaceCore:
+        """A race over sparse rows of very many columns."""
+        share, made = SHARE[self.learning_task.name], self._made_sparse()
+        return self._with_weights(
+            RaceCore(
+                made, self.learning_task.name, share, self.memory_limit(), expert_sets.HASHED, parts, columns=columns
+            )
+        )
+
+    def _made_sparse(self) -> list[Any]:
+        """The experts for sparse rows of very many columns."""
+        raise NotImplementedError
+
+    def _fresh_for(self, plan: Fields) -> RaceCore:
+        if "columns" not in plan:
+            return super()._fresh_for(plan)
+        if self.experts is not None or plan["began"] != expert_sets.HASHED:
+            raise persist.ModelFileError("its experts do not fit sparse rows")
+        return self._fresh_sparse(plan["columns"], plan["parts"])
+
+    def _rows(self, core: Any, X: Any) -> Any:
+        wide = isinstance(core, RaceCore) and core.is_wide
+        return inputs.core_rows(X, False, True) if wide else super()._rows(core, X)
 
     def _pass(self, run: Run, X: Any, y: Any, weights: Any, want_scores: bool, classes: Any, passes: Any) -> Any:
         if passes == 1:
             return super()._pass(run, X, y, weights, want_scores, classes, 1)
         X = self._read(X, first=True)
+        weights = None if weights is None else inputs.weights(weights, X.shape[0])
         labels, numbers, known = self._targets(run, y, X.shape[0], classes)
+        weights = self._weighed(run, labels, numbers, weights)
         core = self.begin_core(run, X)
-        core.learn_batch(self._rows(core, X), numbers, known, passes)
+        rows = self._rows(core, X)
+        if core.is_wide:
+            core.learn(rows, numbers, weights, False, known)
+        else:
+            core.learn_batch(rows, numbers, weights, known, passes)
         run.core, run.labels = core, labels
         return None
 
@@ -96,6 +154,10 @@ class AutoClassifier(Auto, Classifier):
     Parameters
     ----------
     {parameters}
+    class_weight : None, "balanced" or dict, default=None
+        Multiplies the losses of the events of a class, those by which probabilities are calibrated included: predictions
+        and probabilities are those for classes that are so much more frequent. "balanced": n / (k n_c) from the counts so
+        far; a dict by label, 1 for labels that it lacks.
 
     Attributes
     ----------
@@ -122,6 +184,11 @@ class AutoClassifier(Auto, Classifier):
     0.037 wrong in 0.7 MB
     """.replace("{parameters}", _PARAMETERS)
 
+    partial_fit = partial_fit_classes
+    prequential = prequential_classes
+    learn_one = RuleLearner.learn_one
+    label, n_waiting_, _wait = late_labels.label, late_labels.n_waiting_, late_labels.wait
+
     def __init__(
         self,
         memory: object = "1 MB",
@@ -129,24 +196,26 @@ class AutoClassifier(Auto, Classifier):
         experts: object = None,
         passes: object = "auto",
         n_jobs: int | None = 1,
+        class_weight: Any = None,
     ) -> None:
         self.memory = memory
         self.random_state = random_state
         self.experts = experts
         self.passes = passes
         self.n_jobs = n_jobs
+        self.class_weight = class_weight
 
     def _made(self, width: int) -> list[Any]:
         return expert_sets.for_classes(width) if self.experts is None else list(self.experts)
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> AutoClassifier:
-        """Continue to learn from X, y, in order; `classes`, the labels known in advance, is optional."""
-        self._learn(X, y, classes=classes)
-        return self
+    def _made_sparse(self) -> list[Any]:
+        return expert_sets.for_sparse_classes()
 
-    def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Scores:
-        """Learn as `partial_fit` does, and return the score of each event before it was learned."""
-        return self._learn(X, y, want_scores=True, classes=classes)
+    def new_race(self, width: int, parts: Any = None, outside: int = 0) -> RaceCore:
+        core = super().new_race(width, parts, outside)
+        if self.experts is None:
+            core.allow_class_means()
+        return core
 
 
 class AutoRegressor(Auto, Regressor):
@@ -187,6 +256,10 @@ class AutoRegressor(Auto, Regressor):
     """.replace("{parameters}", _PARAMETERS)
 
     learning_task: ClassVar[Regression] = TARGETS
+    partial_fit = partial_fit_numbers
+    prequential = prequential_numbers
+    learn_one = RuleLearner.learn_one
+    label, n_waiting_, _wait = late_labels.label, late_labels.n_waiting_, late_labels.wait
 
     def __init__(
         self,
@@ -204,6 +277,9 @@ class AutoRegressor(Auto, Regressor):
 
     def _made(self, width: int) -> list[Any]:
         return expert_sets.for_numbers(width) if self.experts is None else list(self.experts)
+
+    def _made_sparse(self) -> list[Any]:
+        return expert_sets.for_sparse_numbers()
 
     def decision_function(self, X: Any) -> Scores:
         """The same as `predict`."""

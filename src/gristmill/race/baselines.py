@@ -16,6 +16,8 @@ class Trivial(Checked):
     """Base of the experts without parameters."""
 
     task: ClassVar[str]
+    #: whether it learns next to nothing, so that others are compared with it
+    is_baseline: ClassVar[bool] = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +32,14 @@ class NoChange(Trivial):
     """The class of the event before."""
 
     task: ClassVar[str] = "classification"
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassMeans(Trivial):
+    """The class whose mean is nearest, in units of the deviations within classes; it comes once there are 16 classes."""
+
+    task: ClassVar[str] = "classification"
+    is_baseline: ClassVar[bool] = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +68,38 @@ class LineOfChanges(Trivial):
     """The target before, plus least squares of its change on the changes of the standardised columns."""
 
     task: ClassVar[str] = "regression"
+
+
+@dataclasses.dataclass(frozen=True)
+class WideLinear(Trivial):
+    """Base of the linear experts over sparse rows of very many columns, with explicit weights and a step size for each."""
+
+    number: ClassVar[int]  #: how the core numbers it
+    is_baseline: ClassVar[bool] = False
+
+
+@dataclasses.dataclass(frozen=True)
+class WideLogistic(WideLinear):
+    """Gradient steps on the logarithmic loss, shortened by the gradients so far (AdaGrad)."""
+
+    task: ClassVar[str] = "classification"
+    number: ClassVar[int] = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class WideAggressive(WideLinear):
+    """Passive-Aggressive steps, weighed by the confidence in each weight (AROW)."""
+
+    task: ClassVar[str] = "classification"
+    number: ClassVar[int] = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class WideSquares(WideLinear):
+    """Least squares by steps that are weighed by the confidence in each weight (AROW)."""
+
+    task: ClassVar[str] = "regression"
+    number: ClassVar[int] = 2
 
 
 def baseline_number(expert: Trivial) -> int:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .. import _core, persist
 from .._common.types import Fields
-from .baselines import Line, LineOfChanges, Trivial, baseline_number
+from .baselines import ClassMeans, Line, LineOfChanges, Trivial, WideLinear, baseline_number
 from .expert import ExpertSpec, ExpertView, Key
 from .foreign import ForeignLearner
 
@@ -34,6 +34,8 @@ class RaceCore(_core.Race):
         The parts of the experts of a saved race.
     outside : int
         Bytes of the memory that are taken by what prepares rows for the race.
+    columns : int or None
+        Columns of sparse rows, which are hashed to `width` numbers for experts that store points; None for dense rows.
     """
 
     is_single = is_sparse = False
@@ -47,21 +49,28 @@ class RaceCore(_core.Race):
         width: int,
         parts: Any = None,
         outside: int = 0,
+        columns: int | None = None,
     ) -> None:
         super().__init__(task, len(experts), share, memory or 0)
         self.task, self.share, self.memory, self.began = task, share, memory, width
+        self.columns = columns
+        if columns is not None:
+            self.set_columns(columns)
         self.specs = [ExpertSpec(expert, single=memory is not None) for expert in experts]
         self._foreign: list[int] = []  #: positions of the experts that are Python objects
         if parts is not None and len(parts) != len(self.specs):
             raise persist.ModelFileError("it does not have as many experts as it states")
         for place, spec in enumerate(self.specs):
             self._add(place, spec, None if parts is None else parts[place])
+        self._late = ExpertSpec(ClassMeans(), single=True)
         self.begin(width, outside)
 
     def _add(self, place: int, spec: ExpertSpec, parts: Any) -> None:
         """An expert, and by which scaling it sees its columns (`spec.key`)."""
         asked = spec.asked
-        if isinstance(asked, Line | LineOfChanges):
+        if isinstance(asked, WideLinear):
+            self.add_wide(asked.number)
+        elif isinstance(asked, Line | LineOfChanges):
             self.add_line(isinstance(asked, LineOfChanges))
         elif isinstance(asked, Trivial):
             self.add_baseline(baseline_number(asked))
@@ -78,12 +87,12 @@ class RaceCore(_core.Race):
 
     @property
     def is_plain(self) -> bool:
-        """Whether one sample may come as a vector: without an expert that is a Python object."""
-        return not self._foreign
+        """Whether one sample may come as a vector: rows are dense, and no expert is a Python object."""
+        return not self._foreign and not self.is_wide
 
-    def learn_batch(self, rows: Floats, labels: Floats, known: int, passes: int | str) -> None:
+    def learn_batch(self, rows: Floats, labels: Floats, weights: Floats | None, known: int, passes: int | str) -> None:
         """A batch in several passes; "auto": until the error on a held-out tail no longer decreases."""
-        super().learn_batch(rows, labels, known, 0 if passes == "auto" else int(passes))
+        super().learn_batch(rows, labels, weights, known, 0 if passes == "auto" else int(passes))
 
     def foreign(self, place: int) -> ForeignLearner:
         """An expert that is a Python object."""
@@ -101,10 +110,13 @@ class RaceCore(_core.Race):
 
     # ---- one moment ----------------------------------------------------------------------------------------
 
-    def experts(self) -> list[ExpertView]:
-        """The experts, all as they are at one moment."""
+    def experts(self, late: bool = True) -> list[ExpertView]:
+        """The experts, all as they are at one moment; late: with the one that has come for many classes, if it has."""
         now: Any = self.snapshot()
-        return [ExpertView(now, spec, place) for place, spec in enumerate(self.specs)]
+        if not late:
+            now.drop_class_means()
+        specs = self.specs if now.n_experts == len(self.specs) else [*self.specs, self._late]
+        return [ExpertView(now, spec, place) for place, spec in enumerate(specs)]
 
     @property
     def scaling_keys(self) -> list[Key]:
@@ -118,7 +130,7 @@ class RaceCore(_core.Race):
         """Arrays by name; what is not a number is a JSON text among them."""
         now: Any = self.snapshot()
         arrays = now.state()
-        plan: dict[str, Any] = {"began": self.began, "parts": []}
+        plan: dict[str, Any] = {"began": self.began, "parts": []} | ({"columns": self.columns} if self.is_wide else {})
         for place, spec in enumerate(self.specs):
             parts: Fields = {}
             if place in self._foreign:
@@ -153,4 +165,7 @@ def plan_of(state: Fields) -> dict[str, Any]:
     width = int(np.asarray(state["width"]).reshape(1)[0])
     if type(plan["began"]) is not int or not 1 <= plan["began"] <= width or not isinstance(plan["parts"], list):
         raise persist.ModelFileError(f"it states that it began with {plan['began']!r} features, and has {width}")
+    columns = plan.get("columns")
+    if columns is not None and not (type(columns) is int and 0 < columns < 2**31):
+        raise persist.ModelFileError(f"it states that its sparse rows have {columns!r} columns")
     return dict(plan)

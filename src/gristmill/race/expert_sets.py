@@ -14,7 +14,17 @@ from ..learners.kernel import KernelClassifier, KernelRegressor
 from ..losses import Hinge, Squared
 from ..prepared.prepared import Prepared
 from ..rules import SGD, PassiveAggressive
-from .baselines import LastValue, Line, LineOfChanges, Majority, NoChange, RunningMean
+from .baselines import (
+    LastValue,
+    Line,
+    LineOfChanges,
+    Majority,
+    NoChange,
+    RunningMean,
+    WideAggressive,
+    WideLogistic,
+    WideSquares,
+)
 
 
 def _room(d: int) -> str:
@@ -71,3 +81,19 @@ def for_numbers(d: int) -> list[Any]:
         LastValue(),
         RunningMean(),
     ]
+
+
+MANY = 4_000  #: columns above which sparse rows go to linear experts with explicit weights
+HASHED = 64  #: numbers to which a sparse row is hashed for kernel experts (`core/pipeline/wide_rows.hpp`)
+
+
+def for_sparse_classes() -> list[Any]:
+    """Linear experts over the columns; kernels over hashed rows, for what is not linear, with few points."""
+    kernel = KernelClassifier(Gaussian(0.5 / HASHED), PassiveAggressive(0.1), Merge(_room(HASHED)))
+    return [Prepared(kernel), WideLogistic(), WideAggressive(), Majority(), NoChange()]
+
+
+def for_sparse_numbers() -> list[Any]:
+    """A linear expert over the columns, and a kernel over hashed rows with few points."""
+    kernel = KernelRegressor(Gaussian(0.5 / HASHED), PassiveAggressive(0.1), Merge(_room(HASHED)))
+    return [Prepared(kernel), WideSquares(), LastValue(), RunningMean()]

@@ -70,18 +70,19 @@ class ForeignLearner:
     def _rows(self, rows: Floats) -> Any:
         return self.model._rows(self.core, rows)
 
-    def learn(self, rows: Floats, labels: Floats, classes: int) -> tuple[Floats, str]:
+    def learn(self, rows: Floats, labels: Floats, weights: Floats | None, classes: int) -> tuple[Floats, str]:
         """Scores before each sample, NaN from the one on that cannot be learned, and then why."""
         core, own = self.core, self._rows(rows)
         try:
-            return np.asarray(core.learn(own, labels, None, True, classes)), ""
+            return np.asarray(core.learn(own, labels, weights, True, classes)), ""
         except _core.RowError as failure:
             row, _, why = str(failure).partition(": ")
         # It learns up to the sample that it cannot learn, for any cut of the stream, and leaves.
         good = int(row.removeprefix("row "))
         scores = np.full((len(labels), classes if classes > 2 else 1), np.nan)
         if good:
-            scores[:good] = core.learn(own[:good], labels[:good], None, True, classes)
+            some = None if weights is None else weights[:good]
+            scores[:good] = core.learn(own[:good], labels[:good], some, True, classes)
         return scores, f"left at event {core.seen}: {why}"
 
     def pass_over(self, rows: Floats) -> None:
@@ -93,14 +94,15 @@ class ForeignLearner:
         # After a rest it knows fewer classes than the race.
         return np.ascontiguousarray(wide(scores, classes) if classes > 2 and scores.shape[1] < classes else scores)
 
-    def revisit(self, rows: Floats, labels: Floats) -> None:
+    def revisit(self, rows: Floats, labels: Floats, weights: Floats | None) -> None:
         """One more pass over the last samples, as far as it has seen them; unchanged where it cannot learn them again."""
         core, own = self.core, self._rows(rows)
         missed = max(0, len(labels) - core.seen)
         if missed == len(labels) or not hasattr(core, "revisit"):
             return
         with contextlib.suppress(_core.RowError):
-            core.revisit(np.ascontiguousarray(own[missed:]), labels[missed:], None, core.seen - len(labels) + missed)
+            some = None if weights is None else weights[missed:]
+            core.revisit(np.ascontiguousarray(own[missed:]), labels[missed:], some, core.seen - len(labels) + missed)
 
     def widen(self, width: int) -> None:
         """More columns, which were 0 so far."""

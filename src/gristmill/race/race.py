@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from .._base.estimator import Run, StreamEstimator, task_of
+from .. import persist
+from .._base import late_labels
+from .._base.estimator import Run, StreamEstimator, refuse_no_weight, task_of
 from .._base.predictors import Classifier, Regressor
 from .._base.tasks import Regression, Scores
-from .._common.labels import LARGEST
+from .._common.labels import LARGEST, LabelTable, checked_class_weight
 from .._common.ranges import Range, is_real, optional
 from .._common.threads import jobs
-from .._common.types import Fields
+from .._common.types import Fields, Labels, Table
+from ..learners.rule_learner import RuleLearner
 from ..prepared.prepared import Prepared
 from .baselines import Trivial
 from .core import RaceCore, plan_of
@@ -59,19 +62,40 @@ class Racing(StreamEstimator):
     def checked_parts(self) -> Any:
         optional(_share).check(type(self).__name__, "share", self.share)
         jobs.check(type(self).__name__, "n_jobs", self.n_jobs)
+        checked_class_weight(type(self).__name__, self.class_weight)
         return self.memory_limit()
 
     def new_race(self, width: int, parts: Any = None, outside: int = 0) -> RaceCore:
         """A race that has learned nothing, for rows of this width; parts: of the experts, in a model file."""
         share = SHARE[self.learning_task.name] if self.share is None else float(self.share)
-        return RaceCore(self._made(width), self.learning_task.name, share, self.memory_limit(), width, parts, outside)
+        return self._with_weights(
+            RaceCore(self._made(width), self.learning_task.name, share, self.memory_limit(), width, parts, outside)
+        )
+
+    def _with_weights(self, core: RaceCore) -> RaceCore:
+        """A core that weighs samples by how often their class came, where that is wanted."""
+        if isinstance(self.class_weight, str):
+            core.balance_classes()
+        return core
+
+    def _weighed(self, run: Run, labels: LabelTable, numbers: Any, weights: Any) -> Any:
+        return self.learning_task.weighed(self.class_weight, labels, numbers, weights)
+
+    def event_weight(self, run: Run, y: Labels) -> float:
+        return self.learning_task.weight(self.class_weight, y)
 
     def begin_core(self, run: Run, X: Any) -> Any:
         return self.new_race(X.shape[1], outside=self.outside_bytes)
 
+    def _fresh_for(self, plan: Fields) -> RaceCore:
+        """A race that has learned nothing, of the experts and the width of a saved one."""
+        if "columns" in plan:
+            raise persist.ModelFileError(f"it holds a race over sparse rows, which {type(self).__name__} does not run")
+        return self.new_race(plan["began"], plan["parts"])
+
     def restored_core(self, parts: Any, state: Fields) -> Any:
         plan = plan_of(state)
-        core = self.new_race(plan["began"], plan["parts"])
+        core = self._fresh_for(plan)
         core.restore(state)
         return core
 
@@ -110,6 +134,11 @@ class Racing(StreamEstimator):
     def leader_(self) -> Any:
         """The learner with the largest weight, as a model of its own: a copy in its present state."""
         run = self._started()
+        if isinstance(run.core, RaceCore) and run.core.is_wide:
+            raise AttributeError(
+                f"leader_: the experts of {type(self).__name__} share the columns of sparse rows, so that none is a "
+                "model of its own; report() shows them"
+            )
         experts = run.core.experts()
         weights = experts[0].race.mixture.weights
         running = [expert for expert in experts if expert.runs and not expert.is_trivial]
@@ -117,9 +146,87 @@ class Racing(StreamEstimator):
             raise AttributeError("leader_: no learner is left in the race; report() says why")
         return max(running, key=lambda expert: (weights[expert.place], -expert.place)).fitted(run.labels)
 
+    def explain(self, x: object, top: int | None = 10) -> Any:
+        """Why the expert with the largest weight, `leader_`, predicts what it predicts of one event.
+
+        Parameters
+        ----------
+        x : one event
+        top : int or None, default=10
+            How many of its stored points to show; None shows all.
+        """
+        return self.leader_.explain(x, top)
+
+    @property
+    def relevance_(self) -> npt.NDArray[np.float64]:
+        """How much each column moves the predictions: shares that add up to 1.
+
+        The mean over the experts that learn weights of columns, by their weights in the race; alike before they are updated
+        for the first time, after 500 events.
+        """
+        experts = self._engine.experts()
+        total, width = np.zeros(experts[0].race.width), experts[0].race.width
+        weights = experts[0].race.mixture.weights
+        for view in experts:
+            if not view.spec.weighs or not view.runs:
+                continue
+            found = view.race.relevance(view.place)
+            if found is not None and found[1]:
+                shares = np.asarray(found[1][-1][1])
+                total[: len(shares)] += weights[view.place] * shares
+        return total / total.sum() if total.sum() > 0 else np.full(width, 1 / width)
+
     def report(self) -> RaceReport:
         """Weights, errors and stored points of the experts, and their history; printed, it is a table."""
         return RaceReport.of(self._engine.experts(), self.learning_task.name)
+
+
+# Methods of the races of each task: assigned, so that learners do not get one more base.
+
+
+def partial_fit_classes(
+    self: Any, X: Table, y: Labels = None, classes: Labels = None, sample_weight: Labels = None
+) -> Any:
+    """Continue to learn from X, y, in order.
+
+    Parameters
+    ----------
+    X : array, DataFrame, or sparse matrix or array
+    y : labels
+    classes : all labels to come, optional
+    sample_weight : array of numbers >= 0, optional
+        Multiplies the losses of an event; an event of weight 0 is counted and scaled, and not learned.
+    """
+    self._learn(X, y, sample_weight, classes=classes)
+    return self
+
+
+def prequential_classes(
+    self: Any, X: Table, y: Labels = None, classes: Labels = None, sample_weight: Labels = None
+) -> Scores:
+    """Learn as `partial_fit` does, and return the score of each event before it was learned."""
+    found: Scores = self._learn(X, y, sample_weight, want_scores=True, classes=classes)
+    return found
+
+
+def partial_fit_numbers(self: Any, X: Table, y: Labels = None, sample_weight: Labels = None) -> Any:
+    """Continue to learn from X, y, in order.
+
+    Parameters
+    ----------
+    X : array, DataFrame, or sparse matrix or array
+    y : targets
+    sample_weight : array of numbers >= 0, optional
+        Multiplies the losses of an event; an event of weight 0 is counted and scaled, and not learned.
+    """
+    self._learn(X, y, sample_weight)
+    return self
+
+
+def prequential_numbers(self: Any, X: Table, y: Labels = None, sample_weight: Labels = None) -> Scores:
+    """Learn as `partial_fit` does, and return what was predicted for each event before it was learned."""
+    found: Scores = self._learn(X, y, sample_weight, want_scores=True)
+    return found
 
 
 class Race(Racing):
@@ -137,6 +244,8 @@ class Race(Racing):
         that an expert that was bad can come back.
     n_jobs : int or None, default=1
         Threads, as scikit-learn counts them: experts learn side by side. The result is the same, bit for bit.
+    class_weight : None, "balanced" or dict, default=None
+        Of classifiers: multiplies the losses of the events of a class, as in `AutoClassifier`.
 
     Attributes
     ----------
@@ -164,23 +273,44 @@ class Race(Racing):
     0.05 wrong, led by Gaussian(gamma=1.0)
     """
 
-    def __new__(cls, experts: Any = None, share: float | None = None, n_jobs: int | None = 1) -> Any:
+    def __new__(
+        cls, experts: Any = None, share: float | None = None, n_jobs: int | None = 1, class_weight: Any = None
+    ) -> Any:
         if cls is not Race:
             return super().__new__(cls)
         return super().__new__(_KINDS[_task_of_all("Race", experts)])
 
-    def __init__(self, experts: Any, share: float | None = None, n_jobs: int | None = 1) -> None:
+    def __init__(
+        self, experts: Any, share: float | None = None, n_jobs: int | None = 1, class_weight: Any = None
+    ) -> None:
         self.experts = experts
         self.share = share
         self.n_jobs = n_jobs
+        self.class_weight = class_weight
 
     def _made(self, width: int) -> list[Any]:
         return list(self.experts)
+
+    def fit(self, X: Table, y: Labels = None, sample_weight: Labels = None) -> Self:
+        """Forget everything and learn from X, y in one pass, in order.
+
+        Parameters
+        ----------
+        X : array, DataFrame, or sparse matrix or array
+        y : labels or targets
+        sample_weight : array of numbers >= 0, optional
+            Multiplies the losses of an event; an event of weight 0 is counted and scaled, and not learned.
+        """
+        refuse_no_weight(sample_weight)
+        self._learn(X, y, sample_weight, fresh=True)
+        return self
 
     def checked_parts(self) -> Any:
         task = _task_of_all(type(self).__name__, self.experts)
         if task != self.learning_task.name:
             raise ValueError(f"{type(self).__name__} is for {self.learning_task.name}; these experts are for {task}")
+        if task != "classification" and self.class_weight is not None:
+            raise ValueError(f"{type(self).__name__}: numbers have no classes: class_weight must be None")
         for expert in self.experts:
             if not isinstance(expert, Trivial):
                 expert.check_parameters()
@@ -198,14 +328,10 @@ class RaceClassifier(Race, Classifier):
     2
     """
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> RaceClassifier:
-        """Continue to learn from X, y, in order; `classes`, the labels known in advance, is optional."""
-        self._learn(X, y, classes=classes)
-        return self
-
-    def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Scores:
-        """Learn as `partial_fit` does, and return the score of each event before it was learned."""
-        return self._learn(X, y, want_scores=True, classes=classes)
+    partial_fit = partial_fit_classes
+    prequential = prequential_classes
+    learn_one = RuleLearner.learn_one
+    label, n_waiting_, _wait = late_labels.label, late_labels.n_waiting_, late_labels.wait
 
 
 class RaceRegressor(Race, Regressor):
@@ -223,6 +349,10 @@ class RaceRegressor(Race, Regressor):
     """
 
     learning_task: ClassVar[Regression] = TARGETS
+    partial_fit = partial_fit_numbers
+    prequential = prequential_numbers
+    learn_one = RuleLearner.learn_one
+    label, n_waiting_, _wait = late_labels.label, late_labels.n_waiting_, late_labels.wait
 
 
 _KINDS: dict[str, Any] = {"classification": RaceClassifier, "regression": RaceRegressor}

@@ -30,7 +30,7 @@ class ExpertReport:
 
     @property
     def is_trivial(self) -> bool:
-        return isinstance(self.expert, Trivial)
+        return isinstance(self.expert, Trivial) and self.expert.is_baseline
 
 
 @dataclasses.dataclass(frozen=True)
