@@ -238,3 +238,13 @@ def test_what_cannot_be_is_refused_by_name():
         model.gradient(Z)
     features = Prepared(FeatureLearner(RandomMaclaurin(Exponential(1.0), 50, random_state=0)), scale="rank")
     assert features.fit(Z, y).predict(Z).shape == (80,)
+
+
+def test_values_that_are_too_close_to_divide_by_stay_finite():
+    """5e-324 beside 0: no number lies between, and half the distance is 0."""
+    scaler = RankScaler()
+    column = np.array([0.0, 0.0, 5e-324, 1.0, 0.0, 5e-324, 0.0, 5e-324, 5e-324, 0.0] * 4)[:, None]
+    assert np.isfinite(scaler.learn_transform(column)).all()
+    far = scaler.transform([[-1.0], [1e300]])
+    assert np.isfinite(far).all()
+    assert far[0, 0] < scaler.transform([[0.0]])[0, 0] < far[1, 0]

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -115,6 +116,7 @@ class RankMap {
             return (scores_[i + 1] - scores_[i]) / (knots_[i + 1] - knots_[i]);
         }
         const double w = unit(high), away = low ? knots_[0] - x : x - knots_[count_ - 1];
+        if (!(away / w <= kLargest)) return 0;
         const double l = elementary::log1p(away / w), half = 1 + l / 2;
         return 1 / (half * half * (w + away));
     }
@@ -180,6 +182,7 @@ class RankMap {
         return (knots_[last] - knots_[first]) / (scores_[last] - scores_[first]);
     }
     static double beyond(double away, double unit) {
+        if (!(away / unit <= kLargest)) return 2;  // the limit; knots may be so close that `unit` is 0
         const double l = elementary::log1p(away / unit);
         return l / (1 + l / 2);
     }
@@ -187,7 +190,7 @@ class RankMap {
         const double t = std::min(z, kFarthest);
         return unit * elementary::expm1(t / (1 - t / 2));
     }
-    static constexpr double kFarthest = 1.99;
+    static constexpr double kFarthest = 1.99, kLargest = std::numeric_limits<double>::max();
 
     double knots_[kKnots] = {}, scores_[kKnots] = {};
     std::size_t count_ = 0;
