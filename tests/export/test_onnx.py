@@ -200,6 +200,7 @@ def test_learners_without_settings():
     for labels in (two, three):
         agree(g.AutoClassifier().fit(X[:700], labels[:700]), X[700:], limit=1e-5)
     agree(g.AutoRegressor().fit(X[:700], 50 * number[:700] + 7), X[700:], limit=1e-5)
+    agree(g.AutoRegressor(quantile=0.9).fit(X[:700], 50 * number[:700] + 7), X[700:], limit=1e-5)
     for scale in ("rank", "rank-relevance"):
         alone = g.Prepared(g.KernelClassifier(g.Gaussian(0.3)), scale).fit(np.exp(X[:700]), labels[:700])
         agree(alone, np.vstack([np.exp(X[700:]), 1e6 * X[700:]]))

@@ -150,7 +150,7 @@ class Detector:
 
     def mixed(self, view):
         units = (np.array(view) - self.middle) / self.spread
-        return -np.log(np.sum([1, 1, 0.5] * np.exp(-1.5 * (units - units.min()))) / 2.5) / 1.5 + units.min()
+        return -np.log(np.sum([1, 1, 0.35] * np.exp(-1.5 * (units - units.min()))) / 2.35) / 1.5 + units.min()
 
     def learn(self, x):
         if self.seen < self.first:
@@ -215,7 +215,7 @@ class Detector:
     def measure_views(self):
         last = np.sort(np.array(self.views[-self.window :]), axis=0)
         self.middle, tenth = last[len(last) // 2], last[len(last) // 10]
-        self.spread = np.maximum(self.middle - tenth, [0.01, 0.01, 0.4])
+        self.spread = np.maximum(self.middle - tenth, [0.01, 0.01, 0.1])
         self.thresholds.append(tenth[0])
 
     def measure_columns(self):

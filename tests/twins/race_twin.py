@@ -232,12 +232,14 @@ class RaceTwin:
         self._follow()
         if isinstance(self.target, RobustTarget) and self.target.holds:
             return self._hold(x, label)
-        raw, label = label, self.target.clipped(label) if isinstance(self.target, RobustTarget) else label
+        raw, tamed = label, label
+        if isinstance(self.target, RobustTarget):
+            label, tamed = self.target.clipped(label), self.target.tamed(label)
         scores, places = [], []
         for place, expert in enumerate(self.experts):
             if expert.runs:
                 places.append(place)
-                scores.append(self._learned(expert, scaled, label, classes))
+                scores.append(self._learned(expert, scaled, tamed, classes))
         stacked = np.ascontiguousarray(np.stack(scores))
         if self.task == "novelty":
             out = self.mixture.learn(stacked, places)
@@ -266,7 +268,7 @@ class RaceTwin:
                 scaled = {None: x[None]} | {key: scaler.scale_checked(x[None]) for key, scaler in self.scalers.items()}
                 for expert in self.experts:
                     if expert.runs:
-                        self._learned(expert, scaled, self.target.clipped(label), 0)
+                        self._learned(expert, scaled, self.target.tamed(label), 0)
         return median
 
     def _learned(self, expert: Any, scaled: Any, label: float, classes: int) -> Any:

@@ -84,8 +84,11 @@ class RobustTarget:
     def clipped(self, target: float) -> float:
         return min(max(target, self.centre - self.reach), self.centre + self.reach)
 
+    def tamed(self, target: float) -> float:
+        return target if abs(target - self.centre) <= self.reach else self.centre
+
     def inside(self, target: float) -> float:
-        return (self.clipped(target) - self.centre) / self.spread
+        return (self.tamed(target) - self.centre) / self.spread
 
     def outside(self, scores: Any) -> Any:
         return self.centre + self.spread * scores
@@ -111,9 +114,14 @@ class RobustTarget:
         median, _, _, deviation = moments(self.sample, 5, 1 / 32)
         if not 0 < deviation < math.inf:
             return None
-        centre, spread = self.centre, self.spread
-        self.centre, self.spread = median, deviation
         away = sorted(abs(value - median) for value in self.sample)
         usual = min(3 + len(away) // 50, len(away))
         self.reach = max(5 * deviation, 8 * away[len(away) - usual])
+        if away[-1] > self.reach:
+            kept = [value for value in self.sample if abs(value - median) <= self.reach]
+            again = moments(kept, 5, 1 / 32)
+            if again[3] > 0:
+                median, _, _, deviation = again
+        centre, spread = self.centre, self.spread
+        self.centre, self.spread = median, deviation
         return (spread / deviation, (centre - median) / deviation) if spread > 0 else None

@@ -200,11 +200,13 @@ void bind_mixture(nb::module_& m) {
     nb::class_<Mixture>(m, "Mixture")
         .def(
             "__init__",
-            [](Mixture* self, const std::string& kind, std::size_t experts, double share) {
+            [](Mixture* self, const std::string& kind, std::size_t experts, double share, double quantile) {
                 if (experts == 0) throw nb::value_error("a mixture has at least one expert");
-                new (self) Mixture(kind == "classes" ? Mixture::Kind::classes : Mixture::Kind::numbers, experts, share);
+                if (!(quantile >= 0 && quantile < 1)) throw nb::value_error("a quantile is below 1, and 0 is none");
+                new (self) Mixture(kind == "classes" ? Mixture::Kind::classes : Mixture::Kind::numbers, experts, share,
+                                   quantile);
             },
-            nb::arg("kind"), nb::arg("experts"), nb::arg("share"))
+            nb::arg("kind"), nb::arg("experts"), nb::arg("share"), nb::arg("quantile") = 0.0)
         .def("add_classes", &Mixture::add_classes)
         .def(
             "learn",

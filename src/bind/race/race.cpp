@@ -20,8 +20,8 @@ RaceScaling::Method method_from(const std::string& name) {
 
 class BoundRace final : public EventCore {
   public:
-    BoundRace(const std::string& task, std::size_t experts, double share, std::size_t memory)
-        : race(task_from(task), experts, share, memory) {}
+    BoundRace(const std::string& task, std::size_t experts, double share, std::size_t memory, double quantile)
+        : race(task_from(task), experts, share, memory, quantile) {}
     explicit BoundRace(const RaceState& state) : race(state.task, 1, 0.5, 0) { race.state = RaceState(state); }
     BoundRace(const BoundRace&) = delete;
     Race race;
@@ -261,8 +261,9 @@ void bind_race(nb::module_& m) {
             nb::arg("labels"), nb::arg("classes"),
             "Scores before each sample; labels: class codes below `classes`, or targets.");
     nb::class_<Py, EventCore>(m, "Race")
-        .def(nb::init<const std::string&, std::size_t, double, std::size_t>(), nb::arg("task"), nb::arg("experts"),
-             nb::arg("share"), nb::arg("memory"))
+        .def(nb::init<const std::string&, std::size_t, double, std::size_t, double>(), nb::arg("task"),
+             nb::arg("experts"), nb::arg("share"), nb::arg("memory"), nb::arg("quantile") = 0.0,
+             "quantile: of the targets, which a regression predicts; 0: their centre.")
         // ---- experts, before `begin`; `scale` and `warmup` say by which scaling an expert sees its columns
         .def(
             "add_learner",

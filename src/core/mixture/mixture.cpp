@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/mixture/novelty_mixture.hpp"
+
 namespace gristmill {
 
 // ---- weights ------------------------------------------------------------------------------------------------------
@@ -74,9 +76,10 @@ void Hedge::visit(Archive& archive) {
 
 // ---- the mixture --------------------------------------------------------------------------------------------------
 
-Mixture::Mixture(Kind kind, std::size_t experts, double share)
-    : kind_(kind), hedge_(kind == Kind::classes ? 2 * experts : experts, share, kind == Kind::classes ? kMinGap : 0.0),
-      recent_(variants()), counted_(experts), errors_(experts), events_(experts) {
+Mixture::Mixture(Kind kind, std::size_t experts, double share, double quantile)
+    : kind_(kind), quantile_(quantile), hedge_(kind == Kind::classes || quantile > 0 ? 2 * experts : experts, share,
+                                               kind == Kind::classes ? kMinGap : 0.0),
+      shifts_(quantile > 0 ? experts : 0), recent_(variants()), counted_(experts), errors_(experts), events_(experts) {
     for (std::size_t v = 0; kind == Kind::classes && v < variants(); ++v) calibrations_.emplace_back(v < experts);
 }
 
@@ -123,6 +126,7 @@ void Mixture::make_room() {
     active_.reserve(experts());
     shares_.resize(variants() * columns());
     losses_.reserve(variants());
+    for (auto& shift : shifts_) shift.make_room();
     if (history_.capacity() < history_.size() + line() && history_.size() < kLines * line())
         history_.reserve(std::min(2 * history_.size() + line(), kLines * line()));
 }
@@ -179,7 +183,7 @@ void Mixture::reset_recent() {
 }
 
 void Mixture::expert_prediction(std::size_t variant, const double* scores, double* out) const {
-    if (kind_ == Kind::numbers) *out = *scores;
+    if (kind_ == Kind::numbers) *out = *scores + (variant < shifts_.size() ? shifts_[variant].shift(quantile_) : 0.0);
     else calibrations_[variant].probabilities({scores, outputs()}, columns(), out);
 }
 
@@ -207,7 +211,13 @@ void Mixture::mix(std::span<const ExpertScores> expert_scores, std::size_t rows,
             });
         if (total > 0)
             for (std::size_t c = 0; c < k; ++c) out[r * k + c] /= total;
+        if (quantile_ > 0) out[r] += correction_.shift();
     }
+}
+
+void Mixture::forget_residuals() {
+    for (auto& shift : shifts_) shift = {};
+    correction_ = {};
 }
 
 void Mixture::learn(std::span<const ExpertScores> expert_scores, std::size_t rows, std::span<const double> labels,
@@ -222,6 +232,7 @@ void Mixture::learn(std::span<const ExpertScores> expert_scores, std::size_t row
         if (seen_++ == 0) first_error_ = error;
         own_errors_ += error;
         update_experts(expert_scores, r, labels[r], weights ? weights[r] : 1.0);
+        if (quantile_ > 0) correction_.learn(labels[r] - out[0], quantile_);
         if (static_cast<double>(seen_) >= step_ * static_cast<double>(history_.size() / line() + 1)) append_history();
     }
 }
@@ -257,6 +268,7 @@ void Mixture::mix_row(std::span<const ExpertScores> expert_scores, std::size_t r
     }
     if (total > 0)
         for (std::size_t c = 0; c < k; ++c) out[c] /= total;
+    if (quantile_ > 0) out[0] += correction_.shift();
 }
 
 // No expert can know a class that first occurs in this row.
@@ -292,6 +304,7 @@ void Mixture::update_experts(std::span<const ExpertScores> expert_scores, std::s
             recent_[v] += weight * found.loss;
             error = found.error;
         });
+        if (quantile_ > 0) shifts_[e].learn(label - one.scores[row]);
         counted_[e] += 1;
         errors_[e] += error;
         events_[e] += 1;
@@ -330,6 +343,7 @@ std::size_t Mixture::bytes() const {
 std::size_t Mixture::bytes_for(std::size_t classes) const {
     const std::size_t outputs = kind_ == Kind::classes && classes > 2 ? classes : 1;
     return sizeof *this + kLines * line() * sizeof(float) + (4 * variants() + 4 * experts()) * sizeof(double) +
+           shifts_.size() * ResidualQuantile::bytes() +
            calibrations_.size() * (sizeof(Calibration) + 3 * outputs * sizeof(double));
 }
 
@@ -371,6 +385,12 @@ void Mixture::unite(std::span<const Part> parts, std::size_t classes) {
     step_ = kFirstStep;
     while (step_ * (kLines / 2) < static_cast<double>(seen_)) step_ *= 2;
     for (std::size_t v = 0; v < calibrations_.size(); ++v) unite_calibration(v, parts);
+    for (const Part& part : parts) correction_.add(part.mixture->correction_, part.share);
+    for (std::size_t e = 0; e < shifts_.size(); ++e) {
+        std::vector<std::vector<double>> lists;
+        for (const Part& part : parts) lists.push_back(part.mixture->shifts_[e].values());
+        shifts_[e].set(interleaved(lists));
+    }
 }
 
 void Mixture::unite_calibration(std::size_t variant, std::span<const Part> parts) {
@@ -423,6 +443,9 @@ void Mixture::visit(Archive& archive) {
         history_.assign(lines.begin(), lines.end());
         add_classes(classes);
     }
+    if (quantile_ > 0) correction_.visit(archive);
+    for (std::size_t e = 0; e < shifts_.size(); ++e)
+        shifts_[e].visit(archive, ("residuals" + std::to_string(e)).c_str());
     const std::string outer = archive.scope;
     for (std::size_t e = 0; e < calibrations_.size(); ++e) {
         archive.scope = outer + std::to_string(e) + '.';

@@ -3,6 +3,9 @@
 // Begin with this file: expert weights that follow the losses (AdaHedge with a fixed share), calibrated probabilities
 // of each expert, and statistics for reports. It is independent of what an expert is.
 //
+// Numbers are mixed by absolute errors, or by pinball losses where a quantile is asked for; then an expert has two variants, too: shifted by
+// the quantile of its residuals, and as it is.
+//
 // A classifier has two variants: probabilities with a learned shift between the classes, and without. The shift helps
 // if the scores are biased to one class and costs errors otherwise, especially under drift; the losses decide.
 //
@@ -18,6 +21,7 @@
 
 #include "core/adapt/calibration.hpp"
 #include "core/base/archive.hpp"
+#include "core/mixture/residual_quantile.hpp"
 
 namespace gristmill {
 
@@ -57,7 +61,7 @@ class Hedge {
 
     // forgetting factor of the gap, which the redistributed shares would widen forever
     static constexpr double kKeep = 0.999;
-    static constexpr double kBegin = 0.1;    // factor of the first gap, if there is no lower bound
+    static constexpr double kBegin = 0.1;  // factor of the first gap, if there is no lower bound
     static constexpr double kRounding = 1e-9;  // losses that differ by less count as equal
     static constexpr double kMaxRate = 1e290;  // largest eta: a gap of almost 0 must not make it infinite
 
@@ -71,7 +75,8 @@ class Mixture {
   public:
     enum class Kind { classes, numbers };
 
-    Mixture(Kind kind, std::size_t experts, double share);
+    // quantile: of the targets that numbers predict; 0: their centre.
+    Mixture(Kind kind, std::size_t experts, double share, double quantile = 0);
 
     // Scores of an expert for some rows: `outputs` numbers per row. A score that is not finite removes the expert.
     struct ExpertScores {
@@ -94,11 +99,19 @@ class Mixture {
     // Mixes rows without learning.
     void mix(std::span<const ExpertScores> expert_scores, std::size_t rows, double* out) const;
 
+    // Of a number: absolute or pinball; a sum over any stream stays finite.
+    double error_of(double predicted, double target) const {
+        const double error = std::min(std::abs(predicted - target), kMaxError);
+        return quantile_ == 0 ? error : (target > predicted ? quantile_ : 1 - quantile_) * error;
+    }
+
     void leave(std::size_t expert);
     void enter(std::size_t expert);
     // One more expert, the last, which has little weight at first; or without the last.
     void add_expert();
     void drop_last_expert();
+    // Residuals count from now on only: what was predicted before were no predictions of the experts.
+    void forget_residuals();
     // Resets the recent losses of the experts.
     void reset_recent();
 
@@ -156,10 +169,6 @@ class Mixture {
         for (std::size_t v = expert; v < variants(); v += experts()) f(v);
     }
     RowLoss loss_of(const double* shares, std::size_t label) const;
-    // Of a number; a sum over any stream stays finite.
-    static double error_of(double predicted, double target) {
-        return std::min(std::abs(predicted - target), kMaxError);
-    }
     void find_active(std::span<const ExpertScores> expert_scores, std::size_t row);
     void mix_row(std::span<const ExpertScores> expert_scores, std::size_t row, double* out);
     void discount_new_classes(double* out, std::size_t known) const;
@@ -169,9 +178,12 @@ class Mixture {
     void unite_calibration(std::size_t variant, std::span<const Part> parts);
 
     Kind kind_;
+    double quantile_;
     Hedge hedge_;
     std::size_t classes_ = 0;
     std::vector<Calibration> calibrations_;
+    std::vector<ResidualQuantile> shifts_;  // by expert, where a quantile is asked for
+    QuantileCorrection correction_;
     std::vector<double> recent_;  // by variant
     std::vector<double> counted_, errors_, events_;
     double own_errors_ = 0, first_error_ = 0, step_ = kFirstStep;

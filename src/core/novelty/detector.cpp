@@ -22,9 +22,9 @@ constexpr std::size_t kFirst = 50,
 constexpr std::size_t kFewColumns = 64;  // too few for coarse numbers
 constexpr std::size_t kNear = 10;        // events that a distance is the mean of
 constexpr double kLeast = 1e-9;          // spreads: a distance that is less is this
-constexpr double kWeight[Detector::kViews] = {1, 1, 0.5}, kWeights = 2.5;  // of the views
+constexpr double kWeight[Detector::kViews] = {1, 1, 0.35}, kWeights = 2.35;  // of the views
 constexpr double kNarrow[Detector::kViews] = {
-    0.01, 0.01, 0.4};  // a spread of a view that is less is this: trees that hardly differ say little
+    0.01, 0.01, 0.1};  // a spread of a view that is less is this: trees that hardly differ say little
 constexpr double kSharp = 1.5;  // of the soft minimum
 constexpr double kPatience = 600;  // events of the running share that would not have been admitted
 constexpr double kMoved = 0.25;  // share from which on the stream has moved

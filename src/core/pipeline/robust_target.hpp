@@ -29,7 +29,9 @@ class RobustTarget {
     double centre() const { return centre_; }
     double spread() const { return spread_; }
     double clipped(double target) const { return std::clamp(target, centre_ - reach_, centre_ + reach_); }
-    double inside(double target) const { return (clipped(target) - centre_) / spread_; }
+    // As experts learn it: a target out of reach says nothing of its row.
+    double tamed(double target) const { return std::abs(target - centre_) <= reach_ ? target : centre_; }
+    double inside(double target) const { return (tamed(target) - centre_) / spread_; }
     // The median where the spread is not known, and nothing is learned.
     double outside(double score) const { return is_known() ? centre_ + spread_ * score : median(); }
     // The median of the sample; 0 before the first target.
@@ -132,14 +134,21 @@ class RobustTarget {
     std::optional<Move> measure() {
         std::vector<double> sorted(sample_);
         std::sort(sorted.begin(), sorted.end());
-        const RobustMoments found = robust_moments(sorted, kClip, kOutermost);
-        const double old_centre = centre_, old_spread = spread_;
+        RobustMoments found = robust_moments(sorted, kClip, kOutermost);
         if (!(found.deviation > 0 && std::isfinite(found.deviation))) return std::nullopt;
-        centre_ = found.median, spread_ = found.deviation;
-        for (double& x : sorted) x = std::abs(x - centre_);
-        std::sort(sorted.begin(), sorted.end());
-        const std::size_t usual = 3 + sorted.size() / 50;  // this many distances may be wild, less one
-        reach_ = std::max(kClip * spread_, kReach * sorted[sorted.size() - std::min(usual, sorted.size())]);
+        std::vector<double> away(sorted);
+        for (double& x : away) x = std::abs(x - found.median);
+        std::sort(away.begin(), away.end());
+        const std::size_t usual = 3 + away.size() / 50;  // this many distances may be wild, less one
+        const double reach =
+            std::max(kClip * found.deviation, kReach * away[away.size() - std::min(usual, away.size())]);
+        if (away.back() > reach) {  // wild targets widen nothing
+            std::erase_if(sorted, [&](double x) { return std::abs(x - found.median) > reach; });
+            const RobustMoments usual_ones = robust_moments(sorted, kClip, kOutermost);
+            if (usual_ones.deviation > 0) found = usual_ones;
+        }
+        const double old_centre = centre_, old_spread = spread_;
+        centre_ = found.median, spread_ = found.deviation, reach_ = reach;
         if (!(old_spread > 0)) return std::nullopt;
         return Move{old_spread / spread_, (old_centre - centre_) / spread_};
     }

@@ -265,8 +265,9 @@ void Race::step(const RaceRows& rows, std::span<const double> labels, std::size_
         if (state.experts[place]->runs()) places.push_back(place);
     const std::size_t outputs = outputs_of(classes), each = rows.count * outputs;
     scores_.resize(places.size() * each);
+    const std::span<const double> tamed = state.target ? std::span<const double>(tamed_) : labels;
     auto work = [&](std::size_t line) {
-        learn_expert(*state.experts[places[line]], scaled_.rows, labels, targets_, classes,
+        learn_expert(*state.experts[places[line]], scaled_.rows, tamed, targets_, classes,
                      scores_.data() + line * each);
     };
     if (threads_allowed() > 1 && rows.count >= 8) {
@@ -320,12 +321,14 @@ void Race::pass_over(const RaceRows& rows, std::size_t classes, std::vector<doub
     finish(rows.count);
 }
 
-// Targets as experts learn them: clipped, and clipped and scaled.
+// Targets as the mixture is judged by them, as experts learn them, and as those learn them that scale them.
 void Race::set_targets(std::span<const double> labels) {
     targets_.clear();
     clipped_.clear();
+    tamed_.clear();
     if (!state.target) return;
     for (const double label : labels) clipped_.push_back(state.target->clipped(label));
+    for (const double label : labels) tamed_.push_back(state.target->tamed(label));
     if (state.target->is_known())
         for (const double label : labels) targets_.push_back(state.target->inside(label));
 }
@@ -357,10 +360,11 @@ void Race::learn_held() {
     if (!weights.empty()) held.weights = weights.data();
     apply_scalings(held, scaled_);
     set_targets(labels);
+    state.mixture().forget_residuals();
     std::vector<double> unused(labels.size());
     for (const auto& expert : state.experts)
         if (expert->runs() && !expert->is_wide())
-            learn_expert(*expert, scaled_.rows, clipped_, targets_, 0, unused.data());
+            learn_expert(*expert, scaled_.rows, tamed_, targets_, 0, unused.data());
 }
 
 // What is due after a step.
@@ -484,6 +488,7 @@ bool Race::learn_single(RaceRows row, double label) {
     expert_scores_.reserve(all);
     Mixture* mixture = std::get_if<Mixture>(&state.mixed);
     const double clipped = state.target ? state.target->clipped(label) : label;
+    const double tamed = state.target ? state.target->tamed(label) : label;
     const double inside = state.target ? state.target->inside(label) : label;
     bool whole = true;
     try {
@@ -493,7 +498,7 @@ bool Race::learn_single(RaceRows row, double label) {
             Expert& expert = *state.experts[place];
             if (!expert.runs()) continue;
             double* out = scores_.data() + place * outputs;
-            whole = expert.plan(scaled_.rows, expert.scales_target ? inside : clipped, classes, out);
+            whole = expert.plan(scaled_.rows, expert.scales_target ? inside : tamed, classes, out);
             if (expert.scales_target && state.target) *out = state.target->outside(*out);
             planned_[place] = 1;
             expert_scores_.push_back({place, out});
@@ -629,7 +634,7 @@ double Race::tail_error(const RaceRows& rows, std::span<const double> labels) co
     double total = 0;
     for (std::size_t r = 0; r < rows.count; ++r) {
         const double* row = scores.data() + r * outputs;
-        if (state.task == Task::regression) total += rows.weight(r) * std::abs(row[0] - labels[r]);
+        if (state.task == Task::regression) total += rows.weight(r) * state.mixture().error_of(row[0], labels[r]);
         else
             total += rows.weight(r) *
                          static_cast<double>(outputs == 1 ? row[0] >= 0 : std::max_element(row, row + outputs) - row) !=
@@ -647,7 +652,7 @@ void Race::revisit(RaceRows rows, std::span<const double> labels) {
     apply_scalings(rows, scaled_);
     const bool known = state.target && state.target->is_known();
     set_targets(labels);
-    if (state.target) labels = clipped_;
+    if (state.target) labels = tamed_;
     for (std::size_t place = 0; place < state.experts.size(); ++place) {
         if (!state.is_trained(place) || !state.experts[place]->runs()) continue;
         TrainedExpert& expert = state.trained(place);

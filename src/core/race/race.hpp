@@ -35,7 +35,7 @@ struct RaceRows : DenseRows<double> {
 };
 
 struct RaceState {
-    RaceState(Task task, std::size_t experts, double share, std::size_t memory);
+    RaceState(Task task, std::size_t experts, double share, std::size_t memory, double quantile);
     RaceState(const RaceState& other);
     RaceState(RaceState&&) = default;
     RaceState& operator=(RaceState&&) = default;
@@ -88,8 +88,9 @@ struct RaceState {
 class Race {
   public:
     // share: of the weights that is redistributed after each sample, or of the samples that are alarms. memory: 0 for experts that
-    // keep their budgets.
-    Race(Task task, std::size_t experts, double share, std::size_t memory) : state(task, experts, share, memory) {}
+    // keep their budgets. quantile: of the targets, which a regression predicts; 0: their centre.
+    Race(Task task, std::size_t experts, double share, std::size_t memory, double quantile = 0)
+        : state(task, experts, share, memory, quantile) {}
 
     // The position of a scaling in ScaledRows, of which the first is none; it is added if it is new. warmup: samples after which it
     // is frozen.
@@ -162,7 +163,7 @@ class Race {
     // Scratch memory.
     Scaled scaled_;
     WideChunk wide_;
-    std::vector<double> scores_, targets_, clipped_, mixed_;
+    std::vector<double> scores_, targets_, clipped_, tamed_, mixed_;
     std::vector<Mixture::ExpertScores> expert_scores_;
     std::vector<std::uint8_t> planned_;
 };

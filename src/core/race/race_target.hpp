@@ -42,6 +42,7 @@ class RaceTarget {
         return std::visit([](const auto& s) { return s.is_known(); }, scale_);
     }
     double clipped(double target) const { return robust() ? robust()->clipped(target) : target; }
+    double tamed(double target) const { return robust() ? robust()->tamed(target) : target; }
     double inside(double target) const {
         return std::visit([&](const auto& s) { return s.inside(target); }, scale_);
     }

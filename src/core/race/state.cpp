@@ -11,15 +11,16 @@ constexpr std::uint64_t kWidest = std::uint64_t{1} << 31;  // columns of a race 
 
 Intervals intervals_of(Task task) { return Intervals(task == Task::regression ? 1 : 0); }
 
-std::variant<Mixture, NoveltyMixture> mixture_of(Task task, std::size_t experts, double share) {
+std::variant<Mixture, NoveltyMixture> mixture_of(Task task, std::size_t experts, double share, double quantile) {
     if (task == Task::novelty) return NoveltyMixture(experts, share);
-    return Mixture(task == Task::classification ? Mixture::Kind::classes : Mixture::Kind::numbers, experts, share);
+    return Mixture(task == Task::classification ? Mixture::Kind::classes : Mixture::Kind::numbers, experts, share,
+                   quantile);
 }
 
 }  // namespace
 
-RaceState::RaceState(Task task, std::size_t experts, double share, std::size_t memory)
-    : task(task), mixed(mixture_of(task, experts, share)), errors(intervals_of(task)),
+RaceState::RaceState(Task task, std::size_t experts, double share, std::size_t memory, double quantile)
+    : task(task), mixed(mixture_of(task, experts, share, quantile)), errors(intervals_of(task)),
       shares(memory, task != Task::novelty) {}
 
 RaceState::RaceState(const RaceState& other)

@@ -367,7 +367,17 @@ def _race(model: Any, views: list[ExpertView], rows: Rows, names: tuple[str, ...
     if len(race.state().get("target.held_labels", ())):  # the median until targets are measured
         return _replace(found, experts=(Expert(Constant(), np.array([float(race.target.first)])),))
     share = _SHARES[task] if getattr(model, "share", None) is None else float(model.share)
-    return _replace(found, mixture=_mixture(mixture, len(views), places, task, share))
+    mean, shift = _mixture(mixture, len(views), places, task, share, getattr(model, "quantile", None))
+    return _replace(found, mixture=mean, experts=tuple(_shifted(expert, shift) for expert in experts))
+
+
+def _shifted(expert: Expert, by: float) -> Expert:
+    """An expert whose scores are larger by a constant."""
+    if by == 0.0:
+        return expert
+    if expert.target is not None:
+        return dataclasses.replace(expert, target=(expert.target[0] + by, expert.target[1]))
+    return dataclasses.replace(expert, intercept=expert.intercept + by)
 
 
 def _expert_of(view: ExpertView) -> Expert:
@@ -427,20 +437,30 @@ def _simple_expert(view: ExpertView) -> Expert:
     return Expert(LinearFunction(weights[1:], np.zeros(width)), np.array([first + weights[0]]), scaling)
 
 
-def _mixture(mixture: Any, count: int, places: list[int], task: str, share: float) -> Mixture:
+def _mixture(
+    mixture: Any, count: int, places: list[int], task: str, share: float, quantile: float | None
+) -> tuple[Mixture, float]:
+    """The weighted mean of the experts, and what is added to it where a quantile is predicted."""
     state = mixture.state()
     weights = np.asarray(state["hedge_weights"], dtype=np.float64)
     alive = float((weights > 0).sum())
     redistributed = share / alive if alive else 0.0
     components: list[Component] = []
+    shifts: list[float] = []
     for expert, place in enumerate(places):
         for component in range(place, len(weights), count):
             weight = float(weights[component]) - redistributed
             if weight > 0:
                 calibration = _component_calibration(state, component) if task == "classification" else None
                 components.append(Component(expert, weight, calibration))
+                if quantile is not None and component < count:
+                    residuals = np.sort(np.asarray(state[f"residuals{place}"], dtype=np.float64))
+                    shifts.append(weight * _quantile(residuals, quantile) if len(residuals) else 0.0)
     total = math.fsum(component.weight for component in components)
-    return Mixture(tuple(Component(v.expert, v.weight / total, v.calibration) for v in components))
+    mixed = Mixture(tuple(Component(v.expert, v.weight / total, v.calibration) for v in components))
+    if quantile is None:
+        return mixed, 0.0
+    return mixed, math.fsum(shifts) / total + float(np.asarray(state["correction"]).reshape(1)[0])
 
 
 def _component_calibration(state: Any, component: int) -> Calibration:

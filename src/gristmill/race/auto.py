@@ -10,7 +10,7 @@ from .._base.estimator import Run, refuse_no_weight
 from .._base.predictors import Classifier, Regressor
 from .._base.tasks import Regression, Scores
 from .._common import inputs
-from .._common.ranges import bytes_in, count, is_whole
+from .._common.ranges import bytes_in, count, is_whole, open_fraction, optional
 from .._common.types import Fields, Labels, RandomState, Table
 from ..learners.rule_learner import RuleLearner
 from ..prepared.target_scaler import TargetScale
@@ -226,9 +226,16 @@ class AutoRegressor(Auto, Regressor):
     kernels; median and scale are updated after 8, 16, 32, ... events, and when the level has moved. Wild targets are
     clipped.
 
+    With `quantile` the model predicts a number below which that share of the targets lies. Some experts learn by the pinball
+    loss then, and each takes part twice: as it is, and shifted by the quantile of its last 250 residuals. The mixture is
+    weighted by pinball losses, and corrected by the share of targets below it, so that the share is right in the long run
+    whatever the stream does. `predict_interval` then lies around the quantile.
+
     Parameters
     ----------
     {parameters}
+    quantile : float in (0, 1), optional
+        Of the targets, which is predicted in place of their centre.
 
     Attributes
     ----------
@@ -242,6 +249,8 @@ class AutoRegressor(Auto, Regressor):
     References
     ----------
     S. de Rooij, T. van Erven, P. Grunwald, W. Koolen, Follow the Leader If You Can, Hedge If You Must, JMLR 15, 2014.
+    R. Koenker, G. Bassett, Regression Quantiles, Econometrica 46(1), 1978.
+    I. Gibbs, E. Candes, Adaptive Conformal Inference Under Distribution Shift, NeurIPS 2021.
 
     Examples
     --------
@@ -268,15 +277,25 @@ class AutoRegressor(Auto, Regressor):
         experts: object = None,
         passes: object = "auto",
         n_jobs: int | None = 1,
+        quantile: float | None = None,
     ) -> None:
         self.memory = memory
         self.random_state = random_state
         self.experts = experts
         self.passes = passes
         self.n_jobs = n_jobs
+        self.quantile = quantile
+
+    def checked_parts(self) -> Any:
+        optional(open_fraction).check(type(self).__name__, "quantile", self.quantile)
+        return super().checked_parts()
 
     def _made(self, width: int) -> list[Any]:
-        return expert_sets.for_numbers(width) if self.experts is None else list(self.experts)
+        if self.experts is not None:
+            return list(self.experts)
+        if self.quantile is not None:
+            return expert_sets.for_quantile(width, float(self.quantile))
+        return expert_sets.for_numbers(width)
 
     def _made_sparse(self) -> list[Any]:
         return expert_sets.for_sparse_numbers()

@@ -37,7 +37,7 @@ class View:
 
 
 VIEWS = (View("distance to the nearest"), View("local density ratio"), View("isolation trees"))
-_WEIGHTS = np.array([0.4, 0.4, 0.2])
+_WEIGHTS = np.array([1.0, 1.0, 0.35]) / 2.35
 
 
 @dataclasses.dataclass(frozen=True)

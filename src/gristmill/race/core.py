@@ -36,6 +36,8 @@ class RaceCore(_core.Race):
         Bytes of the memory that are taken by what prepares rows for the race.
     columns : int or None
         Columns of sparse rows, which are hashed to `width` numbers for experts that store points; None for dense rows.
+    quantile : float or None
+        Of the targets, which a regression predicts; None: their centre.
     """
 
     is_single = is_sparse = False
@@ -50,8 +52,9 @@ class RaceCore(_core.Race):
         parts: Any = None,
         outside: int = 0,
         columns: int | None = None,
+        quantile: float | None = None,
     ) -> None:
-        super().__init__(task, len(experts), share, memory or 0)
+        super().__init__(task, len(experts), share, memory or 0, 0.0 if quantile is None else float(quantile))
         self.task, self.share, self.memory, self.began = task, share, memory, width
         self.columns = columns
         if columns is not None:

@@ -11,7 +11,7 @@ from typing import Any
 from ..budgets import DropOldest, Merge
 from ..kernels import Gaussian, Laplacian, Linear
 from ..learners.kernel import KernelClassifier, KernelRegressor
-from ..losses import Hinge, Squared
+from ..losses import Hinge, Pinball, Squared
 from ..prepared.prepared import Prepared
 from ..rules import SGD, PassiveAggressive
 from .baselines import (
@@ -97,3 +97,28 @@ def for_sparse_numbers() -> list[Any]:
     """A linear expert over the columns, and a kernel over hashed rows with few points."""
     kernel = KernelRegressor(Gaussian(0.5 / HASHED), PassiveAggressive(0.1), Merge(_room(HASHED)))
     return [Prepared(kernel), WideSquares(), LastValue(), RunningMean()]
+
+
+def for_quantile(d: int, quantile: float) -> list[Any]:
+    """Experts for the centre, whose residuals tell the quantile where noise is even, and pinball losses where it is not."""
+
+    def steps(kernel: Any, scale: str = "standard") -> Prepared:
+        return Prepared(KernelRegressor(kernel, SGD(Pinball(quantile), rate=0.3), Merge(_room(d))), scale)
+
+    def one(kernel: Any, rule: Any, scale: str = "relevance") -> Prepared:
+        return Prepared(KernelRegressor(kernel, rule, Merge(_room(d))), scale)
+
+    firm, soft, even = PassiveAggressive(1.0), PassiveAggressive(0.1), SGD(Squared(), rate=0.3)
+    lines: list[Any] = [Line(), LineOfChanges()] if d <= WIDEST else []
+    return [
+        one(Laplacian(3 / d), even),
+        steps(Laplacian(1 / d)),
+        one(Laplacian(1 / d), even),
+        steps(Laplacian(1 / d), "relevance"),
+        one(Laplacian(3 / d), firm),
+        steps(Laplacian(0.3 / d)),
+        one(Gaussian(2 / d), soft),
+        *lines,
+        LastValue(),
+        RunningMean(),
+    ]

@@ -40,6 +40,7 @@ class Racing(StreamEstimator):
     n_jobs: int | None = 1
     #: bytes of the memory that are taken by what prepares rows: the table and the scaling of `Prepared`
     outside_bytes: int = 0
+    quantile: float | None = None
 
     def n_threads(self) -> Any:
         return self.n_jobs
@@ -68,8 +69,9 @@ class Racing(StreamEstimator):
     def new_race(self, width: int, parts: Any = None, outside: int = 0) -> RaceCore:
         """A race that has learned nothing, for rows of this width; parts: of the experts, in a model file."""
         share = SHARE[self.learning_task.name] if self.share is None else float(self.share)
+        task, limit = self.learning_task.name, self.memory_limit()
         return self._with_weights(
-            RaceCore(self._made(width), self.learning_task.name, share, self.memory_limit(), width, parts, outside)
+            RaceCore(self._made(width), task, share, limit, width, parts, outside, quantile=self.quantile)
         )
 
     def _with_weights(self, core: RaceCore) -> RaceCore:
@@ -178,7 +180,7 @@ class Racing(StreamEstimator):
 
     def report(self) -> RaceReport:
         """Weights, errors and stored points of the experts, and their history; printed, it is a table."""
-        return RaceReport.of(self._engine.experts(), self.learning_task.name)
+        return RaceReport.of(self._engine.experts(), self.learning_task.name, self.quantile)
 
 
 # Methods of the races of each task: assigned, so that learners do not get one more base.

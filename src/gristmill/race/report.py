@@ -23,7 +23,7 @@ class ExpertReport:
 
     expert: Any  #: as one writes it
     weight: float
-    error: float  #: share of mistakes, or mean absolute error, of the events that it was there for
+    error: float  #: share of mistakes, mean absolute error or mean pinball loss, of the events that it was there for
     events: int
     points: int | None
     state: str  #: "runs", "paused", or why it was removed
@@ -46,9 +46,10 @@ class RaceReport:
     error: float
     experts: tuple[ExpertReport, ...]
     history: Floats
+    quantile: float | None = None  #: of the targets, which is predicted; None: their centre
 
     @classmethod
-    def of(cls, views: list[ExpertView], task: str) -> RaceReport:
+    def of(cls, views: list[ExpertView], task: str, quantile: float | None = None) -> RaceReport:
         """Of the experts at one moment."""
         mixture = views[0].race.mixture
         weights, errors, counts = mixture.weights, mixture.errors, mixture.events
@@ -59,7 +60,7 @@ class RaceReport:
             state = view.note or ("paused" if view.rests else "runs")
             experts.append(ExpertReport(view.composition(), float(weights[place]), error, events, view.size, state))
         own = float(mixture.own_errors / mixture.seen) if mixture.seen else float("nan")
-        return cls(task, int(mixture.seen), own, tuple(experts), np.asarray(mixture.history))
+        return cls(task, int(mixture.seen), own, tuple(experts), np.asarray(mixture.history), quantile)
 
     @property
     def baseline(self) -> ExpertReport | None:
@@ -94,4 +95,6 @@ class RaceReport:
 
     def _summary(self) -> str:
         word = {"classification": "error", "regression": "mean absolute error", "novelty": "alarms"}[self.task]
+        if self.quantile is not None:
+            word = f"mean pinball loss of quantile {self.quantile:g}"
         return f"{self.n_seen:,} events, {word} {self.error:.4g}"

@@ -14,7 +14,7 @@ from .graph import Graph, Value
 _LINEAR, _FARTHEST, _FIRST = 8.0, 1e6, 6.0
 _NEAR, _MOST = 10, 20  # events that a distance, and a density, is the mean of
 _LEAST = 1e-9
-_SHARP, _WEIGHTS = 1.5, (1.0, 1.0, 0.5)
+_SHARP, _WEIGHTS = 1.5, (1.0, 1.0, 0.35)
 _TAIL = 0.05
 _DEPTH = 7
 
