@@ -14,15 +14,16 @@ from ..store import Store
 from . import novelty  # noqa: F401  # puts its streams on the list
 from .cases import SOURCES, TASKS, Case
 from .entry import Entry
+from .moa_peers import MOA
 from .ours import OURS
 from .picture import draw
 from .river_peers import RIVER
 from .run import run
 from .sklearn_peers import SKLEARN
-from .tables import WHAT, Results, print_all, ratios
+from .tables import WHAT, Results, name_of, over_orders, print_all, ratios, spreads
 from .trivial import TRIVIAL
 
-ENTRIES: list[Entry] = [*OURS, *RIVER, *SKLEARN, *TRIVIAL]
+ENTRIES: list[Entry] = [*OURS, *RIVER, *MOA, *SKLEARN, *TRIVIAL]
 
 
 def chosen(asked: tuple[str, ...], known: list[str], what: str) -> list[str]:
@@ -36,12 +37,13 @@ def chosen(asked: tuple[str, ...], known: list[str], what: str) -> list[str]:
     return [name for name in known if name in found]
 
 
-def cases(names: list[str], events: int) -> list[Case]:
-    """The streams whose data are there; a line for each that is left out."""
+def cases(names: list[str], events: int, orders: int = 1) -> list[Case]:
+    """The streams whose data are there; those whose order means nothing in so many orders. A line for each left out."""
     made = []
     for name in names:
+        source = SOURCES[name]
         try:
-            made.append(SOURCES[name].case(events))
+            made += [source.case(events, order) for order in range(orders if source.shuffled else 1)]
         except FileNotFoundError as missing:
             print(f"{name} is left out: {missing}", file=sys.stderr)
     return made
@@ -83,6 +85,13 @@ def measured(work: list[tuple[Entry, Case]], store: Store, events: int, fresh: s
 @click.option("-t", "--task", "tasks", multiple=True, type=click.Choice(TASKS), help="All three unless said.")
 @click.option("-k", "--kind", "kinds", multiple=True, type=click.Choice(["ours", "peer", "linear", "trivial"]))
 @click.option("-n", "--events", default=6000, show_default=True, type=click.IntRange(min=10), help="At most, a stream.")
+@click.option(
+    "--orders",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 20),
+    help="Of a stream whose order means nothing; the mean over them counts.",
+)
 @click.option("--again", is_flag=True, help="Measure peers anew too.")
 @click.option("--stored", is_flag=True, help="Measure nothing: show what is stored.")
 @click.option("--beside", help="Ratios of the second half's error to that of this learner, for all of ours.")
@@ -94,6 +103,7 @@ def main(
     tasks: tuple[str, ...],
     kinds: tuple[str, ...],
     events: int,
+    orders: int,
     again: bool,
     stored: bool,
     beside: str | None,
@@ -114,7 +124,7 @@ def main(
             print(f"{entry.task:15} {entry.kind:8} {entry.name}: {entry.about}")
         return
     pin()
-    found = cases(names, events)
+    found = cases(names, events, orders)
     # Learner by learner: the cheap ones have gone over all streams when the slow ones begin.
     work = [(entry, case) for entry in entries for case in found if case.task == entry.task]
     store = Store(results)
@@ -131,6 +141,10 @@ def report(got: Results, entries: list[Entry], found: list[Case], path: Path) ->
         print("nothing is stored yet")
         return
     tasks = {case.name: case.task for case in found}
+    several = len(got) > len({name_of(stream) for stream in got})
+    if several:
+        got, each = over_orders(got), got
+        show("largest less least over the orders, whole stream", spreads(each))
     print("  ".join(f"{key} {value}" for key, value in machine().items()))
     print_all(got, entries, tasks, tuple(WHAT))
     draw(got, entries, tasks, path)

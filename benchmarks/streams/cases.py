@@ -38,20 +38,35 @@ class Source:
     make: Callable[[int], tuple[Any, Any]]
     extra: bool = False  #: not one of the streams that the floors of the learners without settings are about
     needs: str | None = None  #: the data set that must be in the data home
+    shuffled: bool = False  #: its order means nothing, so that another one is as good
+    held_out: bool = False  #: nothing was chosen on it
 
-    def case(self, events: int) -> Case:
+    def case(self, events: int, order: int = 0) -> Case:
+        """At most so many events. order: 0, or the number of a permutation of these events."""
         X, y = self.make(events)
-        return Case(self.name, self.task, np.ascontiguousarray(X, dtype=np.float64), np.asarray(y))
+        name = self.name
+        if order:
+            places = np.random.default_rng([SEED, order]).permutation(len(y))
+            X, y, name = np.asarray(X)[places], np.asarray(y)[places], f"{name}{ORDER}{order}"
+        return Case(name, self.task, np.ascontiguousarray(X, dtype=np.float64), np.asarray(y))
 
 
 SOURCES: dict[str, Source] = {}
+ORDER = ", order "  #: between the name of a stream and the number of its order
 
 
-def source(name: str, task: str, needs: str | None = None, extra: bool = False) -> Any:
+def source(
+    name: str,
+    task: str,
+    needs: str | None = None,
+    extra: bool = False,
+    shuffled: bool = False,
+    held_out: bool = False,
+) -> Any:
     """Puts a function of the number of events on the list."""
 
     def register(make: Callable[[int], tuple[Any, Any]]) -> Any:
-        SOURCES[name] = Source(name, task, make, extra, needs)
+        SOURCES[name] = Source(name, task, make, extra or held_out, needs, shuffled, held_out)
         return make
 
     return register
@@ -104,21 +119,21 @@ def agrawal(events: int) -> Any:
 
 
 def _shuffle(name: str) -> None:
-    source(name, "classification", needs=name)(lambda events: shuffled(*arrays(name), events))
+    source(name, "classification", needs=name, shuffled=True)(lambda events: shuffled(*arrays(name), events))
 
 
 for _name in ("usps", "ijcnn1", "nursery", "spambase", "cod-rna"):
     _shuffle(_name)
 
 
-@source("usps + noise", "classification", needs="usps", extra=True)
+@source("usps + noise", "classification", needs="usps", extra=True, shuffled=True)
 def usps_noise(events: int) -> Any:
     """200 columns that say nothing beside the 256 that do."""
     X, y = shuffled(*arrays("usps"), events)
     return np.hstack([X, np.random.default_rng(SEED).normal(size=(len(y), 200))]), y
 
 
-@source("4 of 40", "classification", extra=True)
+@source("4 of 40", "classification", extra=True, shuffled=True)
 def four_of_forty(events: int) -> Any:
     """The product of two columns and the sum of two others decide; 36 columns say nothing."""
     X = np.random.default_rng(SEED).normal(size=(events, 40))
@@ -132,10 +147,10 @@ def sea(events: int) -> Any:
     return made(events, random_state=SEED).arrays()
 
 
-# Streams that had no part in any choice: they are measured once, after one.
+# Streams that had no part in the choice of experts when they were added.
 
 
-@source("26 blobs", "classification", extra=True)
+@source("26 blobs", "classification", extra=True, shuffled=True)
 def blobs(events: int) -> Any:
     """Many classes of two clusters each, as letters in two typefaces are; 16 columns."""
     rng = np.random.default_rng(SEED)
@@ -159,7 +174,9 @@ def led(events: int) -> Any:
 
 
 def _shuffle_held_out(name: str) -> None:
-    source(name, "classification", needs=name, extra=True)(lambda events: shuffled(*arrays(name), events))
+    source(name, "classification", needs=name, extra=True, shuffled=True)(
+        lambda events: shuffled(*arrays(name), events)
+    )
 
 
 for _name in ("german", "svmguide1", "a9a"):
@@ -185,7 +202,7 @@ def friedman_drift(events: int) -> Any:
 
 
 def _shuffle_numbers(name: str) -> None:
-    source(name, "regression", needs=name)(lambda events: shuffled(*arrays(name), events))
+    source(name, "regression", needs=name, shuffled=True)(lambda events: shuffled(*arrays(name), events))
 
 
 for _name in ("cadata", "abalone", "cpusmall"):
@@ -207,3 +224,21 @@ def prices(events: int) -> Any:
         steps[t] = step
     series = 100.0 * np.exp(np.cumsum(steps))
     return np.lib.stride_tricks.sliding_window_view(series, lags)[:-1], series[lags:]
+
+
+# ---- nothing was chosen on these
+# -----------------------------------------------------------------------------------
+
+
+def _held_out(name: str, task: str, needs: str, events_in_order: bool) -> None:
+    @source(name, task, needs=needs, shuffled=not events_in_order, held_out=True)
+    def make(events: int) -> Any:
+        X, y = arrays(needs)
+        return (X[:events], y[:events]) if events_in_order else shuffled(X, y, events)
+
+
+_held_out("weather", "classification", "stream-weather", True)
+_held_out("outdoor", "classification", "stream-outdoor", True)
+_held_out("pageblocks", "classification", "stream-pageblocks", False)
+_held_out("puma8nh", "regression", "puma8nh", False)
+_held_out("winequality-white", "regression", "winequality-white", False)

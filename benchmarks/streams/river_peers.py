@@ -58,6 +58,21 @@ def _forest(case: Case) -> Any:
     return forest.ARFClassifier(n_models=10, seed=SEED)
 
 
+def _mondrian(case: Case) -> Any:
+    from river import forest, preprocessing
+
+    kind = forest.AMFRegressor if case.task == "regression" else forest.AMFClassifier
+    return preprocessing.StandardScaler() | kind(n_estimators=10, seed=SEED)
+
+
+def _patches(case: Case) -> Any:
+    from river import ensemble
+
+    if case.task == "regression":
+        return _scaled(ensemble.SRPRegressor(n_models=10, seed=SEED))
+    return ensemble.SRPClassifier(n_models=10, seed=SEED)
+
+
 def _tree(case: Case) -> Any:
     from river import tree
 
@@ -119,7 +134,9 @@ RIVER = [
     Entry("HalfSpaceTrees", "novelty", "peer", "MinMaxScaler, 10 trees", _detector),
     *_entries("River k-NN(1000)", "peer", "StandardScaler, 5 neighbours among the last 1,000", _neighbours),
     *_entries("River adaptive tree", "peer", "HoeffdingAdaptiveTree; for numbers all is scaled", _tree),
+    *_entries("River AMF(10)", "peer", "StandardScaler, 10 Mondrian trees", _mondrian),
     *_entries("River ARF(10)", "peer", "10 trees; for numbers all is scaled", _forest),
+    *_entries("River SRP(10)", "peer", "10 trees on random patches; for numbers all is scaled", _patches),
     *_entries(
         "River RBFSampler",
         "peer",

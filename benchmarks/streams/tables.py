@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..measure import show
-from .cases import SOURCES
+from .cases import ORDER, SOURCES
 from .entry import Entry
 
 Results = dict[str, dict[str, dict[str, Any]]]  #: stream, learner, record
@@ -100,6 +100,40 @@ def ratios(results: Results, entries: list[Entry], beside: str) -> list[dict[str
     return rows
 
 
+def name_of(stream: str) -> str:
+    """The name of a stream without that of its order."""
+    return stream.partition(ORDER)[0]
+
+
+def over_orders(results: Results) -> Results:
+    """The mean of every number over the orders of a stream; a run that failed in one order has failed."""
+    whole: Results = {}
+    for stream in dict.fromkeys(map(name_of, results)):
+        parts = [records for other, records in results.items() if name_of(other) == stream]
+        learners = [name for name in parts[0] if all(name in part for part in parts)]
+        for name in learners:
+            each = [part[name] for part in parts]
+            keys = [key for key in WHAT if all(key in record for record in each)]
+            means = {key: math.fsum(number(record, key) for record in each) / len(each) for key in keys}
+            whole.setdefault(stream, {})[name] = means
+    return whole
+
+
+def spreads(results: Results) -> list[dict[str, str]]:
+    """A row a stream of several orders: the largest less the least value of each learner."""
+    rows = []
+    for stream in dict.fromkeys(map(name_of, results)):
+        parts = [records for other, records in results.items() if name_of(other) == stream]
+        if len(parts) < 2:
+            continue
+        row = {"stream": stream}
+        for name in parts[0]:
+            values = [number(part.get(name, {}), "whole") for part in parts]
+            row[name] = "-" if any(map(math.isnan, values)) else f"{max(values) - min(values):.4g}"
+        rows.append(row)
+    return rows
+
+
 def _ratios(results: Results, kinds: dict[str, str], name: str, task: str, wanted: tuple[str, ...]) -> dict[str, float]:
     """Ours over the best of the wanted kinds, a stream each."""
     found = {}
@@ -114,6 +148,7 @@ def _ratios(results: Results, kinds: dict[str, str], name: str, task: str, wante
 
 def print_all(results: Results, entries: list[Entry], tasks: dict[str, str], keys: tuple[str, ...]) -> None:
     extra = [source.name for source in SOURCES.values() if source.extra]
+    held_out = [source.name for source in SOURCES.values() if source.held_out]
     for task, word in WORDS.items():
         of_task = {stream: records for stream, records in results.items() if tasks[stream] == task}
         if not of_task:
@@ -127,3 +162,7 @@ def print_all(results: Results, entries: list[Entry], tasks: dict[str, str], key
             f"{task}: ours over the best peer, whole stream, without {', '.join(extra)}",
             against(counted, entries, task),
         )
+        apart = {stream: records for stream, records in of_task.items() if stream in held_out}
+        if apart:
+            title = f"{task}: ours over the best peer where nothing was chosen: {', '.join(apart)}"
+            show(title, against(apart, entries, task))

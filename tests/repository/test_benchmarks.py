@@ -17,7 +17,7 @@ from benchmarks.streams.__main__ import ENTRIES, cases, chosen
 from benchmarks.streams.cases import SOURCES, TASKS, Case
 from benchmarks.streams.entry import Entry
 from benchmarks.streams.run import measure, run
-from benchmarks.streams.tables import against, ratios, table
+from benchmarks.streams.tables import against, over_orders, ratios, spreads, table
 from benchmarks.streams.trivial import Last
 
 ROOT = Path(__file__).parent.parent.parent
@@ -135,6 +135,21 @@ def test_tables_mark_the_best_and_compare_with_the_best_peer():
     assert ratios(halves, [made("ours", "ours"), made("other", "ours")], "other") == [
         {"stream": "one", "ours": "1.500"}
     ]
+
+
+def test_orders_of_a_stream_are_averaged_and_their_spread_is_shown():
+    one, two = (SOURCES["4 of 40"].case(200, order) for order in (0, 1))
+    assert (one.name, two.name) == ("4 of 40", "4 of 40, order 1")
+    assert one.digest != two.digest
+    assert sorted(map(tuple, one.X)) == sorted(map(tuple, two.X))
+    assert [case.name for case in cases(["4 of 40", "Agrawal"], 60, 2)] == ["4 of 40", "4 of 40, order 1", "Agrawal"]
+    got = {
+        "4 of 40": {"ours": {"whole": 0.25, "last": 0.5}, "peer": {"whole": 0.5}},
+        "4 of 40, order 1": {"ours": {"whole": 0.75}, "peer": {"failed": "x"}},
+        "Agrawal": {"ours": {"whole": 1.0}},
+    }
+    assert over_orders(got) == {"4 of 40": {"ours": {"whole": 0.5}, "peer": {}}, "Agrawal": {"ours": {"whole": 1.0}}}
+    assert spreads(got) == [{"stream": "4 of 40", "ours": "0.5", "peer": "-"}]
 
 
 def test_names_are_found_by_a_word():
