@@ -342,11 +342,11 @@ def _mapped_body(model: Any, core: Any) -> Body:
 
 
 def _calibration(core: Any, model: Any) -> Calibration:
-    state = core.state()
-    return _calibration_of(state["calibration"], state["calibration_offsets"])
+    return _calibration_of(core.state(), "calibration")
 
 
-def _calibration_of(numbers: Any, offsets: Any) -> Calibration:
+def _calibration_of(state: Any, name: str) -> Calibration:
+    numbers, offsets = state[name], state[f"{name}_offsets"]
     square, slope = float(numbers[1]), float(numbers[2])
     unit = 1.0 / math.sqrt(square) if square > 1e-290 else 1.0
     return Calibration(slope, unit, np.asarray(offsets, dtype=np.float64))
@@ -451,7 +451,7 @@ def _mixture(
         for component in range(place, len(weights), count):
             weight = float(weights[component]) - redistributed
             if weight > 0:
-                calibration = _component_calibration(state, component) if task == "classification" else None
+                calibration = _calibration_of(state, f"{component}.calibration") if task == "classification" else None
                 components.append(Component(expert, weight, calibration))
                 if quantile is not None and component < count:
                     residuals = np.sort(np.asarray(state[f"residuals{place}"], dtype=np.float64))
@@ -461,10 +461,6 @@ def _mixture(
     if quantile is None:
         return mixed, 0.0
     return mixed, math.fsum(shifts) / total + float(np.asarray(state["correction"]).reshape(1)[0])
-
-
-def _component_calibration(state: Any, component: int) -> Calibration:
-    return _calibration_of(state[f"{component}.calibration"], state[f"{component}.calibration_offsets"])
 
 
 def _quantile(values: Floats, share: float) -> float:

@@ -74,7 +74,14 @@ class Auto(Racing):
         share, made = SHARE[self.learning_task.name], self._made_sparse()
         return self._with_weights(
             RaceCore(
-                made, self.learning_task.name, share, self.memory_limit(), expert_sets.HASHED, parts, columns=columns
+                made,
+                self.learning_task.name,
+                share,
+                self.memory_limit(),
+                expert_sets.HASHED,
+                parts,
+                columns=columns,
+                quantile=self.quantile,
             )
         )
 
