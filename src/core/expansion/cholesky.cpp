@@ -55,13 +55,19 @@ void CholeskySpan::add(double coefficient, const double* z, double residual, std
 
 void CholeskySpan::grow(const double* z, double inverse, std::size_t slot) {
     const std::size_t row = size();
+    // All memory first: a rollback clears the rows of members only.
+    if (row == members_.capacity()) members_.reserve(std::max<std::size_t>(1, 2 * row));
+    newest_.assign(z, z + row);
     if (row == stairs_.size() * kStair) {
         const std::size_t width = row;
-        stairs_.push_back({Lines<double>(kStair * width), Lines<double>(kStair * kStair), Lines<double>(kStair)});
         g_.resize(padded_size(row + 1));
         sum_.resize(padded_size(row + 1));
+        Stair stair;
+        stair.blocks.resize(kStair * width);
+        stair.triangle.resize(kStair * kStair);
+        stair.inverse.resize(kStair);
+        stairs_.push_back(std::move(stair));
     }
-    newest_.assign(z, z + row);
     for (std::size_t j = 0; j < row; ++j) entry(row, j) = z[j];
     stairs_.back().inverse[row % kStair] = inverse;
     members_.push_back(slot);

@@ -65,7 +65,7 @@ class ProjectedExpansion {
     }
     void tick();
     std::uint64_t ticks() const { return ticks_; }
-    bool plan_is_readonly() const { return store_.plan_is_readonly(); }
+    bool plan_is_readonly() const { return false; }  // a commit needs memory: every event is a transaction
     void add_output();
     // Changes the rows of the stored points, which keep their coefficients; what becomes dependent is projected.
     void change_points(const RowChange& change);

@@ -78,9 +78,9 @@ class Learner {
             transact(rows, grows, [&] {
                 add_classes(chunk, classes);
                 learn_rows(chunk);
+                hypothesis_.finish(chunk.lookahead);
             });
         }
-        hypothesis_.finish(chunk.lookahead);
     }
 
     // Another pass over earlier events, the first of them at position `start` of the stream.
@@ -90,8 +90,10 @@ class Learner {
     {
         Chunk chunk{batch, labels, weights, nullptr, hypothesis_.make_revisit_lookahead(batch, start)};
         chunk.start = start;
-        transact(batch_count(batch), false, [&] { learn_rows(chunk); });
-        hypothesis_.finish(chunk.lookahead);
+        transact(batch_count(batch), false, [&] {
+            learn_rows(chunk);
+            hypothesis_.finish(chunk.lookahead);
+        });
     }
 
     // Rescales the targets: y_o -> factor_o * y_o + shift_o. Coefficients, intercept, adaptive widths and stored labels
