@@ -72,6 +72,7 @@ _CONTRACTS = frozenset(
         "column_slopes",
         "comparison_of",
         "coordinate_parts",
+        "copied",
         "core_ball",
         "core_map",
         "core_spec",

@@ -123,7 +123,7 @@ def test_probabilities_and_reasons_on_request(servers, starter, tmp_path):
     ("options", "text"),
     [
         (("--interval", "0.9"), "--interval: AutoClassifier has no predict_interval"),
-        (("--reasons", "2"), "--reasons: AutoClassifier has no explain"),
+        (("--learner", "PairwiseAUC", "--reasons", "2"), "--reasons: PairwiseAUC has no explain"),
         (("--key", "hue", "--reasons", "2"), "--reasons: KeyedFleet has no explain"),
     ],
 )

@@ -11,7 +11,6 @@ from sklearn.exceptions import DataConversionWarning
 import gristmill
 from gristmill import (
     SGD,
-    AutoRegressor,
     DropOldest,
     DropSmallest,
     Gaussian,
@@ -152,8 +151,17 @@ def test_what_does_not_fit_is_refused_and_changes_nothing():
     assert fleet.to_bytes() == before
     with pytest.raises(ValueError, match="must be a KernelRegressor"):
         KeyedFleet(KernelClassifier(budget=Merge(9)), center=True).partial_fit(key, X, y > 0)
+
+
+class WithoutWeights(KernelRegressor):
+    def prequential(self, X, y=None):
+        return super().prequential(X, y)
+
+
+def test_a_prior_must_take_weights():
+    key, X, y = levels_apart(5.0, keys=3, events=50)
     with pytest.raises(ValueError, match="prior must take sample_weight"):
-        KeyedFleet(MEMBER, center=True, prior=AutoRegressor()).partial_fit(key, X, y)
+        KeyedFleet(MEMBER, center=True, prior=WithoutWeights()).partial_fit(key, X, y)
 
 
 def test_columns_spans_and_late_events():
