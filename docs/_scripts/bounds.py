@@ -531,7 +531,7 @@ No bound of {py:obj}`gristmill.theory` was exceeded in any of the draws below. T
 
 - numbers of mistakes: 2 to 20; the regret of ILK: 80 to 300,
 - what holds for each label or query (theorems 5.16 and 5.20 of the thesis): 1 to 5,
-- weights, landmarks and features: 4 to 600, and 150 to 3,000 for the loss of what is learned with them,
+- weights, landmarks and features: 4 to 600, and 150 to 3,000 for the loss of models learned on them,
 - the risk of learners of pairs: 3,000; with the fast rates (theorems 6.5 and 6.9) more than 100,000 at 400 events.
   With constants of 1 they are the smaller ones from 3 million events on.
 
